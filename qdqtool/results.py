@@ -152,7 +152,6 @@ _VERSIONS = ("  schema_version:", "  qdqtool_version:")
 
 
 def _brief(value: Any) -> str:
-    """Return a value as short text; for lists and mappings this is the size."""
     if isinstance(value, list | dict):
         return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
     return html.unescape(_text(value))

@@ -1,10 +1,9 @@
-"""How a report is shown: as text, one HTML page, JSON, SARIF or Markdown.
+"""Show reports as text, one HTML page, JSON, SARIF or Markdown.
 
 ``text`` prints each kind of report: ``RENDERERS`` names the function. ``json.py`` renders any report. ``findings`` has
-the formats of ``validate``. ``saved`` reads JSON reports again, and ``page`` makes one HTML page of them. What terminal
-and page tell alike is in ``kinds``, made of the tables, facts and lines of ``blocks.py``.
-``schemas`` keeps the JSON Schema of each report and file. Reports themselves are defined beside the code that makes
-them: this package only reads them.
+the formats of ``validate``. ``saved`` reads saved JSON reports, and ``page`` makes one HTML page of them. ``kinds`` has
+the content that terminal and page share, as tables, facts and lines of ``blocks.py``. ``schemas`` keeps the JSON Schema
+of each report and file. Reports are defined beside the code that makes them: this package only reads them.
 
 In: report objects of :mod:`qdqtool.jobs`, or files of saved reports. Out: strings and files.
 

@@ -1,4 +1,4 @@
-"""A table whose rows have a bar each on a terminal; bars begin at 0."""
+"""A table with a bar in each row on a terminal; bars begin at 0."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from rich.text import Text
 from qdqtool.reports.terminal import PIPE_WIDTH
 
 LEAST_WIDTH = 60
-"""Characters in a line of a terminal from which on bars are drawn."""
+"""Smallest width of a terminal, in characters, for bars."""
 
 _SHORTEST, _LONGEST = 16, 36
-"""Characters that bars are given: fewer show no difference, more say nothing more."""
+"""Smallest and largest width of the bars: shorter bars show no differences, and longer bars show no more."""
 _LEAST_NAME = 20
-"""A name that is cut shorter than this says nothing."""
+"""Smallest width of a shortened name: shorter names are not recognizable."""
 _GAP = 2
 _COLOR = "cyan"
 
@@ -33,16 +33,17 @@ class _Row:
 class BarTable:
     """Names, a few words about each, bars, and the figures that the bars show.
 
-    Bars are drawn on a terminal of at least :data:`LEAST_WIDTH` characters, of blocks, or of ``#`` where the encoding
-    has no blocks. Elsewhere, and where there is nothing to compare, the table is the same without them.
+    Bars are drawn on a terminal of at least :data:`LEAST_WIDTH` characters. They consist of block characters, or of
+    ``#`` if the encoding has no block characters. Otherwise, or if there is nothing to compare, the table has no bars.
 
     Args:
         name: Heading of the first column.
         texts: Headings of the columns between names and bars.
-        bars: What the bars show.
-        figures: Headings of the columns behind the bars.
-        of_whole: Whether values are shares of 1, which has the full width; else the largest value has it.
-        shortens: Whether a long name may lose its middle so that bars fit; else there are no bars then.
+        bars: Heading of the bars.
+        figures: Headings of the columns to the right of the bars.
+        of_whole: Whether values are shares of 1, and 1 has the full width; otherwise the largest value has the full
+            width.
+        shortens: Whether the middle of a long name may be cut so that bars fit; otherwise bars are left out.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class BarTable:
             name: Its name, without characters that may not reach a terminal.
             value: The value of its bar, at least 0.
             texts: A cell for each column between name and bar.
-            figures: A cell for each column behind the bar.
+            figures: A cell for each column to the right of the bar.
         """
         self._rows.append(_Row(name, value, texts, figures))
 
@@ -90,11 +91,11 @@ class BarTable:
 
     @property
     def _full(self) -> float:
-        """The value that a bar of the full width stands for."""
+        """The value of a bar of full width."""
         return 1.0 if self._of_whole else max((row.value for row in self._rows), default=0.0)
 
     def _room(self, console: Console, total: int) -> tuple[int, int]:
-        """Return how many characters names and bars have; without bars both are 0."""
+        """Return the widths of names and of bars in characters; both are 0 without bars."""
         if not console.is_terminal or not LEAST_WIDTH <= total < PIPE_WIDTH:
             return 0, 0
         if not self._full or not any(row.value for row in self._rows) or (len(self._rows) < 2 and not self._of_whole):
@@ -118,11 +119,12 @@ def _bar(share: float, width: int, *, ascii_only: bool) -> Bar | Text:
 
 
 def shortened(text: str, width: int, ellipsis: str = "…") -> str:
-    """Return a text that takes at most so many characters of a terminal, without its middle where it is longer."""
+    """Return a text of at most ``width`` characters on a terminal; the middle of a longer text is cut."""
     if cell_len(text) <= width:
         return text
     kept = width - len(ellipsis)
-    # A character may be two wide, so that an end can be one short; one without a width would join the ellipsis.
+    # A character may have width 2, so that the end may be one shorter. A character of width 0 would combine with the
+    # ellipsis.
     end = text[-(kept // 2) :] if kept > 1 else ""
     while end and (cell_len(end) > kept // 2 or not cell_len(end[0])):
         end = end[1:]

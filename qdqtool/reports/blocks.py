@@ -1,4 +1,4 @@
-"""What a report consists of: facts, tables and lines, as data that the terminal and the page lay out."""
+"""The parts of a report as data: facts, tables and lines, which the terminal and the page lay out."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Cell:
     """A value in a table or a list of facts.
 
     Attributes:
-        text: The text. Characters that have no glyph are spelled as escapes.
+        text: The text. Characters without a glyph become escapes.
         sort: The key of the cell when the column is sorted; None sorts last in both directions.
-        state: How the value judges the model, which decides the color; None for a plain value.
-        chart: The order of the section with the chart of the tensor that the text names; None where it has none.
-        short: What a terminal shows, where columns are narrow; None for the text.
+        state: The judgement that decides the color of the value; None for a plain value.
+        chart: The order of the section with the chart of the named tensor; None without a chart.
+        short: A shorter text for terminals, where columns are narrow; None to use ``text``.
     """
 
     text: str
@@ -46,10 +46,10 @@ class Column:
         title: Its heading.
         numeric: Whether its cells are numbers.
         bars: Whether the chart above the table can show it.
-        prose: Whether its cells are sentences, which need width.
+        prose: Whether its cells are sentences, which need more width.
         short: Its heading on a terminal; None for the title in lower case.
-        empty: The text of a cell that says nothing: a column that has no other cell is left out; None for never.
-        spare: The column with the largest number is left out first where a terminal is too narrow; 0 for never.
+        empty: The text of an empty cell: a column with only such cells is left out. None to keep the column always.
+        spare: If a terminal is too narrow, the column with the largest number is left out first; 0 to keep it always.
     """
 
     title: str
@@ -66,7 +66,7 @@ class Table:
     """A table.
 
     Attributes:
-        caption: What its rows are.
+        caption: The description of its rows.
         columns: Its columns; the first one names the row.
         rows: As many cells as there are columns.
     """
@@ -77,13 +77,13 @@ class Table:
 
     @property
     def has_chart(self) -> bool:
-        """Whether there is something to draw."""
+        """Whether the page draws a chart of the table."""
         return len(self.rows) > 1 and any(column.bars for column in self.columns)
 
 
 Row = TypeVar("Row")
 Columns = Mapping[Column, Callable[[Row], Cell]]
-"""The columns of a table, each with what it says of a row."""
+"""The columns of a table, each with the function that makes its cell of a row."""
 
 
 def tabulate(caption: str, columns: Columns[Row], rows: Iterable[Row]) -> Table:
@@ -127,9 +127,9 @@ class DrawnNode:
     Attributes:
         name: Its label.
         op_type: Its operator.
-        state: Its color: quantized as planned, not as planned, unquantized, or nothing to quantize.
+        state: The reason for its color: quantized as planned, not as planned, unquantized, or nothing to quantize.
         label: Its precision in words.
-        detail: All that is known of it, in one line.
+        detail: All known facts about it, in one line.
         inputs: The number of the node that makes each input, and the format of the Q/DQ pair between; -1 for an input
             of the model, and an empty format for a connection in float.
     """
@@ -142,7 +142,7 @@ class DrawnNode:
     inputs: tuple[tuple[int, str], ...]
 
     def data(self) -> tuple[object, ...]:
-        """Return what ``assets/graph.js`` reads, in this order. Characters without a glyph are spelled as escapes."""
+        """Return the values for ``assets/graph.js``, in this order. Characters without a glyph become escapes."""
         kind = escape(self.op_type if self.state == "other" else f"{self.op_type}: {self.label}")
         return escape(self.name), kind, self.state, escape(self.detail), self.inputs
 
@@ -152,9 +152,9 @@ class Drawing:
     """A graph that is laid out in the browser.
 
     Attributes:
-        caption: What it shows.
+        caption: The description of the drawing.
         nodes: Its operators.
-        start: The number of the node around which a large graph is shown first.
+        start: The number of the node that a large graph is first centered on.
     """
 
     caption: str
@@ -169,18 +169,18 @@ class Drawing:
 
     @property
     def data(self) -> dict[str, object]:
-        """What ``assets/graph.js`` reads."""
+        """The data for ``assets/graph.js``."""
         return {"nodes": [node.data() for node in self.nodes], "start": self.start}
 
 
 @dataclass(frozen=True, slots=True)
 class Charts:
-    """Charts of which the reader chooses one.
+    """Several charts; the reader chooses which one is shown.
 
     Attributes:
-        caption: What they show.
-        kind: How they are drawn: the magnitudes of activations with ranges, or the scales of weights.
-        charts: The name of each tensor, and what ``assets/ranges.js`` reads of it.
+        caption: The description of the charts.
+        kind: The kind of chart: the magnitudes of activations with ranges, or the scales of weights.
+        charts: The name of each tensor, and its data for ``assets/ranges.js``.
     """
 
     caption: str
@@ -189,7 +189,7 @@ class Charts:
 
     @property
     def data(self) -> list[tuple[object, ...]]:
-        """What ``assets/ranges.js`` reads. Characters of names without a glyph are spelled as escapes."""
+        """The data for ``assets/ranges.js``. Characters of names without a glyph become escapes."""
         return [(escape(name), *values) for name, values in self.charts]
 
 
@@ -198,9 +198,9 @@ class Series:
     """Values of a curve, one for each x.
 
     Attributes:
-        name: Their name in the legend.
-        values: The values; None where one is not known.
-        is_line: Whether a line joins them; else they are points alone.
+        name: The name of the series in the legend.
+        values: The values; None for an unknown value.
+        is_line: Whether a line joins the values; otherwise only points are drawn.
     """
 
     name: str
@@ -213,14 +213,14 @@ class Curve:
     """Figures against a share of 1, drawn in the browser.
 
     Attributes:
-        caption: What it shows.
-        x_title: What the shares are.
-        y_title: What the figures are.
-        unit: Their unit; may be empty.
+        caption: The description of the curve.
+        x_title: The title of the shares.
+        y_title: The title of the figures.
+        unit: The unit of the figures; may be empty.
         x: The shares, ascending.
         series: The figures.
-        limit: A figure that is drawn as a line; None for none.
-        chosen: Number of the x that is marked; None for none.
+        limit: A limit of the figures, drawn as a line; None without a limit.
+        chosen: Index of the x that is marked; None if none is marked.
     """
 
     caption: str
@@ -234,7 +234,7 @@ class Curve:
 
     @property
     def data(self) -> dict[str, object]:
-        """What ``assets/curve.js`` reads. Characters without a glyph are spelled as escapes."""
+        """The data for ``assets/curve.js``. Characters without a glyph become escapes."""
         return {
             "titles": [escape(each) for each in (self.x_title, self.y_title, self.unit)],
             "x": self.x,
@@ -259,11 +259,11 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Steps, the one to take first in front.
+    """Steps in the order in which to take them.
 
     Attributes:
         steps: The steps.
-        note: What holds for all commands.
+        note: A note on all commands.
     """
 
     steps: tuple[Step, ...]
@@ -281,13 +281,13 @@ def text(value: str | None, state: State | None = None) -> Cell:
 
 
 def number(value: float | None, form: str = ",.6g", unit: str = "", *, short: str = "") -> Cell:
-    """Return a cell with a number; ``unknown`` for None, and on a page for NaN.
+    """Return a cell with a number; None becomes ``unknown``, and on a page so does NaN.
 
     Args:
         value: The number.
-        form: How it is formatted.
-        unit: What follows it; on a terminal the heading of the column names it.
-        short: How it is formatted on a terminal; empty for the same.
+        form: The format of the number.
+        unit: The unit after the number; on a terminal the heading of the column has the unit.
+        short: The format on a terminal; empty for the same format.
     """
     if value is None:
         return _UNKNOWN
@@ -298,7 +298,7 @@ def number(value: float | None, form: str = ",.6g", unit: str = "", *, short: st
 
 
 def decibels(value: float | None, *, exact: bool = False) -> Cell:
-    """Return a cell with an SQNR in dB; equal outputs have none, and sort as the best."""
+    """Return a cell with an SQNR in dB; exact outputs have no SQNR and are sorted as the best."""
     return Cell("exact", float("1e9")) if exact else number(value, ".2f", "dB")
 
 
@@ -308,7 +308,7 @@ def share(value: float | None) -> Cell:
 
 
 def percentage(value: float) -> str:
-    """Return a share of 1 in percent; what is not 0 is never shown as 0."""
+    """Return a share of 1 in percent; a value other than 0 is never shown as 0."""
     if 0 < value < 0.0001:
         return "< 0.01%"
     return f"{100 * value:.2f}%"

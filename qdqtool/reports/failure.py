@@ -1,4 +1,4 @@
-"""A command that ended without a report, for people on stderr and for programs on stdout."""
+"""Print the failure of a command that made no report: for people on stderr, and for programs on stdout."""
 
 import sys
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ class Failure:
 
     Attributes:
         message: The fault in one line.
-        hint: What to do about it; None where nothing is known.
+        hint: How to fix it; None if that is unknown.
         exit_code: The exit code of the command.
     """
 
@@ -28,7 +28,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class FailureReport:
-    """What stands on stdout instead of a report where JSON was asked for.
+    """The output on stdout in place of a report, if JSON was requested.
 
     Attributes:
         error: The failure.
@@ -38,17 +38,17 @@ class FailureReport:
 
 
 def tell(failure: Failure) -> None:
-    """Print a failure on stderr; on a terminal the message is broken between words."""
+    """Print a failure on stderr; on a terminal, lines of the message are broken between words."""
     if sys.stderr.isatty():
         make_console(sys.stderr).print(Text(escape(failure.message)))
     else:
         click.echo(escape(failure.message), err=True)
-    # A hint stays one line: the terminal breaks it, and what is copied from it can be pasted.
+    # A hint stays one line, so that commands in it can be copied and pasted.
     if failure.hint:
         click.echo(f"hint: {escape(failure.hint)}", err=True)
 
 
 def tell_programs(failure: Failure) -> None:
-    """Print a failure on stdout as JSON, which is never empty there."""
+    """Print a failure on stdout as JSON."""
     plain = replace(failure, message=failure.message.removeprefix("error: "))
     click.echo(json.render(FailureReport(plain)))

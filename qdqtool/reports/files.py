@@ -19,7 +19,7 @@ from qdqtool.reports.text import renderer
 
 FORMATS = ("text", "json", "html")
 _DETAILS: Mapping[str, Mapping[str, bool]] = {"findings": {"show_context": True}}
-"""What text renderers take besides report and console."""
+"""Further arguments of text renderers, besides report and console."""
 
 
 ReportFile = tuple[str, Path]
@@ -49,7 +49,7 @@ def rendered(report: Any, kind: str, output_format: str) -> bytes:
 
 @contextlib.contextmanager
 def failures_in(files: tuple[ReportFile, ...], command: str, model: str) -> Iterator[None]:
-    """Write why there is no report, where the block ends with an error whose exit code is 1 or 4."""
+    """Write the failure to the files if the block ends with an error of exit code 1 or 4."""
     try:
         yield
     except (GateError, CapabilityError) as error:

@@ -1,4 +1,4 @@
-"""Words and paths that the formats share. Strings from models come out escaped."""
+"""Words and paths that several formats of findings share. Strings from models are escaped."""
 
 import os
 from collections.abc import Iterator
@@ -12,26 +12,26 @@ from qdqtool.reports.blocks import scoped
 
 
 def repository_path(path: str) -> str:
-    """A path as :func:`from_repository` gives it, with ``/``."""
+    """Return the path of :func:`from_repository`, with ``/`` as separator."""
     return from_repository(path).as_posix()
 
 
 def place(finding: Finding) -> str:
-    """The node with its scope, escaped; empty for findings about the model."""
+    """Return the node with its scope, escaped; empty for findings about the model."""
     if finding.node is None:
         return ""
     return escape(scoped(finding.node, finding.graph))
 
 
 def sentence(finding: Finding) -> str:
-    """Node, message and expectation in one escaped line."""
+    """Return node, message and expected value in one escaped line."""
     where = f"{place(finding)}: " if finding.node is not None else ""
     wanted = f"; expected {escape(finding.expected)}" if finding.expected is not None else ""
     return f"{where}{escape(finding.message)}{wanted}"
 
 
 def worst_first(report: ValidateReport) -> Iterator[tuple[ModelReport, TargetReport, Finding]]:
-    """Every finding with its model and target; all errors before all warnings before all infos."""
+    """Yield every finding with its model and target: first errors, then warnings, then infos."""
     found = [
         (model, target, finding) for model in report.models for target in model.targets for finding in target.findings
     ]
@@ -39,7 +39,7 @@ def worst_first(report: ValidateReport) -> Iterator[tuple[ModelReport, TargetRep
 
 
 def counts(report: ValidateReport) -> str:
-    """The last line of a report: ``2 models, 1 error, 0 warnings, 0 infos, 3 suppressed``."""
+    """Return the last line of a report: ``2 models, 1 error, 0 warnings, 0 infos, 3 suppressed``."""
     summary = report.summary
     numbers = (summary.errors, "error"), (summary.warnings, "warning"), (summary.infos, "info")
     words = [plural(count, noun) for count, noun in ((len(report.models), "model"), *numbers)]
@@ -55,20 +55,20 @@ def counts(report: ValidateReport) -> str:
 
 
 def repository_root() -> Path:
-    """The root of the git repository around the working directory; the working directory where there is none."""
+    """Return the root of the git repository of the working directory, or the working directory if there is none."""
     here = Path.cwd()
     return next((folder for folder in (here, *here.parents) if (folder / ".git").exists()), here)
 
 
 def from_repository(path: str) -> PurePath:
-    """A path relative to :func:`repository_root`: the same on every machine. A file outside keeps its absolute path."""
+    """Return a path relative to :func:`repository_root`, or the absolute path for a file outside."""
     absolute, root = Path(os.path.normpath(Path.cwd() / path)), repository_root()
     return absolute.relative_to(root) if absolute.is_relative_to(root) else absolute
 
 
 def file_uri(path: PurePath) -> str:
-    """A URI reference: relative for a relative path, ``file:`` for an absolute one, with a drive or a server too.
+    """Return a URI reference: relative for a relative path, ``file:`` for an absolute one, also with a drive or server.
 
-    Bytes that are no UTF-8 are percent-encoded as they are.
+    Bytes that are not UTF-8 are percent-encoded.
     """
     return path.as_uri() if path.is_absolute() else quote(os.fsencode(path.as_posix()))

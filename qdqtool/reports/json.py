@@ -12,16 +12,16 @@ _NOT_PRINTABLE_ASCII = re.compile(r"[^\n -~]")
 
 
 def render(report: Any) -> str:
-    r"""A report dataclass as indented JSON.
+    r"""Return a report dataclass as indented JSON.
 
-    Field names are the keys; numbers that JSON cannot spell (NaN, infinities) become null. It is safe to print: every
-    control, format and unassigned character of a string is spelled ``\uXXXX``.
+    Field names are the keys; numbers that JSON cannot represent (NaN, infinities) become null. The text is safe to
+    print: every control, format and unassigned character of a string becomes ``\uXXXX``.
     """
     return spell_unsafe(msgspec.json.format(encode(report), indent=2).decode())
 
 
 def spell_unsafe(document: str) -> str:
-    r"""A JSON document with every character that may not reach a terminal spelled ``\uXXXX``; its value is the same."""
+    r"""Return a JSON document with characters that are unsafe on a terminal as ``\uXXXX``; its value is the same."""
     return _NOT_PRINTABLE_ASCII.sub(lambda found: _spelled(found[0]), document)
 
 

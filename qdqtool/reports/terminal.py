@@ -1,4 +1,4 @@
-"""The terminal: a console that respects NO_COLOR and pipes, and the escaping of strings that come from models."""
+"""The terminal: tables that fit it, and a console that respects NO_COLOR and pipes."""
 
 import os
 import sys
@@ -13,22 +13,22 @@ from qdqtool.errors import escape, human_bytes
 from qdqtool.reports.blocks import Cell, Column, State, Table
 
 MOST_LINES = 4
-"""Most lines of a cell: where a cell needs more, a column is left out."""
+"""Largest number of lines of a cell; if a cell needs more, a column is left out."""
 
 _GAP = 3
 _LONGEST_WORD = 32
-"""Longest word, in characters, that keeps a column from becoming narrower; longer ones are names, which may fold."""
+"""A column is not made narrower than its longest word, up to this number of characters; longer words may be folded."""
 
 
 class FittedTable:
     """Rows below bold headings, without lines between the columns.
 
-    A heading is never cut inside a word.
+    A heading is never broken inside a word.
 
     Args:
         columns: The headings.
         optional: Headings of columns that may be left out, the least important one first.
-        lines: Lines that a cell takes at most where leaving columns out can achieve that.
+        lines: Largest number of lines of a cell, if leaving columns out can achieve that.
         rows: Rows with a cell for each column; :meth:`add_row` adds more.
     """
 
@@ -61,14 +61,14 @@ class FittedTable:
             yield from note.wrap(console, options.max_width)
 
     def _fit(self, console: Console, total: int) -> tuple[list["_Column"], list[int]]:
-        """The columns that fit a width, in characters, and their widths."""
+        """Return the columns that fit a width in characters, and their widths."""
         for most in (self._lines, MOST_LINES):
             for count in range(len(self._optional) + 1):
                 shown = [column for index, column in enumerate(self._columns) if index not in self._optional[:count]]
                 widths = _widths([column.natural for column in shown], [column.least for column in shown], total)
                 if widths is not None and all(map(_is_low, shown, widths, repeat(most), repeat(console))):
                     return shown, widths
-        # Names that fold, or lines longer than the terminal, are better than a table without its main columns.
+        # Folded names, or lines longer than the terminal, are better than a table without its main columns.
         natural, headings = [column.natural for column in shown], [column.longest_of_heading for column in shown]
         return shown, _widths(natural, headings, total) or headings
 
@@ -94,7 +94,7 @@ class _Column:
 
 
 def _widths(natural: list[int], least: list[int], total: int) -> list[int] | None:
-    """Widths that fill ``total``, the widest columns cut first; None where not even the least ones fit."""
+    """Return widths that fit ``total``, cutting the widest columns first, or None if the least widths do not fit."""
     available = total - _GAP * (len(natural) - 1)
     if sum(least) > available:
         return None
@@ -126,18 +126,18 @@ def _lines(row: Sequence[Text], widths: Sequence[int], console: Console) -> Iter
 
 
 PIPE_WIDTH = 1 << 20
-"""In a pipe a row of a table is one line, which ``grep`` finds as a whole, unless COLUMNS asks for a width."""
+"""Width in a pipe: unless COLUMNS sets a width, a row of a table is one line, which ``grep`` finds as a whole."""
 _HANGING = 2
-"""Characters that the second and later lines of a long line are indented by, beyond the first."""
+"""Additional indent of the second and later lines of a broken line, in characters."""
 
 
 class ReportConsole(Console):
-    """The console that reports are printed on.
+    """The console on which reports are printed.
 
     Args:
         file: Where to print.
         verbose: Whether lists are printed in full.
-        width: Characters in a line; None for those of the terminal, or of COLUMNS.
+        width: Characters in a line; None for the width of the terminal, or COLUMNS.
     """
 
     def __init__(self, file: TextIO, *, verbose: bool, width: int | None) -> None:
@@ -145,7 +145,7 @@ class ReportConsole(Console):
         self.verbose = verbose
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print as rich does; on a terminal, a line that is too long is broken between words, and indented."""
+        """Print like rich; on a terminal, a line that is too long is broken between words and indented."""
         if len(objects) == 1 and isinstance(objects[0], str | Text) and self.width < PIPE_WIDTH:
             style = options.pop("style", "") or ""
             objects = (
@@ -155,7 +155,7 @@ class ReportConsole(Console):
 
 
 def make_console(file: TextIO | None = None, *, verbose: bool = False) -> ReportConsole:
-    """A console on ``file`` (default stdout): colors only on a terminal; no markup, emoji or guessed styles."""
+    """Return a console on ``file`` (default stdout): colors only on a terminal; no markup, emoji or guessed styles."""
     stream = file or sys.stdout
     has_width = stream.isatty() or os.environ.get("COLUMNS", "").isdigit()
     return ReportConsole(stream, verbose=verbose, width=None if has_width else PIPE_WIDTH)
@@ -174,22 +174,22 @@ def _broken(text: Text, console: Console) -> Iterator[Text]:
 
 
 def print_unbroken(what: str | FittedTable, console: Console) -> None:
-    """Print lines that a program such as ``grep`` may read; they are broken to fit on a terminal only.
+    """Print lines for programs such as ``grep``; lines are broken only on a terminal.
 
     Args:
         what: A text, or a table whose rows become one line each.
-        console: Where to print. In a pipe its width, that of COLUMNS, is left aside.
+        console: Where to print. In a pipe its width, from COLUMNS, is ignored.
     """
     width = console.width
     if not console.is_terminal:
-        # rich takes no width beyond that of its console as an option of print.
+        # The width option of rich's print cannot exceed the width of the console.
         console.width = PIPE_WIDTH
     console.print(what)
     console.width = width
 
 
 def sizes_line(before: int, after: int) -> str:
-    """File sizes before and after, with their ratio."""
+    """Return file sizes before and after, with their ratio."""
     ratio = f" ({after / before:.0%})" if before else ""
     return f"size {human_bytes(before)} -> {human_bytes(after)}{ratio}"
 
@@ -198,11 +198,11 @@ _STYLES: Mapping[State, str] = {"passed": "green", "failed": "bold red", "warnin
 
 
 def fitted(table: Table, *, lines: int = MOST_LINES) -> FittedTable:
-    """Return a table of blocks as one for a terminal, without its caption: short headings and cells, states in color.
+    """Return a table of blocks as a table for a terminal: no caption, short headings and cells, states in color.
 
     Args:
         table: The table.
-        lines: Lines that a cell takes at most where leaving columns out can achieve that.
+        lines: Largest number of lines of a cell, if leaving columns out can achieve that.
     """
     spare = sorted((column for column in table.columns if column.spare), key=lambda column: -column.spare)
     rows = ([*map(_on_terminal, row)] for row in table.rows)
@@ -218,7 +218,7 @@ def _heading(column: Column) -> str:
 
 
 def print_written(output: str, console: Console, *, weights: str | None = None) -> None:
-    """Print which file was written, and the one with its weights if there is one."""
+    """Print the written file, and the file with its weights if there is one."""
     console.print(Text.assemble("wrote ", (escape(output), "bold")))
     if weights:
         console.print(Text.assemble("weights in ", (escape(weights), "bold")))
@@ -230,22 +230,22 @@ def placed(name: str, graph: str) -> str:
 
 
 def named(names: Sequence[str], shown: int) -> str:
-    """Return so many of some names, escaped, and how many there are where these are not all."""
+    """Return the first ``shown`` names, escaped, and the number of all names if there are more."""
     more = f", … ({len(names)} in all)" if len(names) > shown else ""
     return ", ".join(map(escape, names[:shown])) + more
 
 
 def lists_all(console: Console) -> bool:
-    """Whether lists are printed in full, as ``--verbose`` asks."""
+    """Whether lists are printed in full (``--verbose``)."""
     return isinstance(console, ReportConsole) and console.verbose
 
 
 def limit(console: Console, count: int) -> int | None:
-    """How many entries of a list are printed where ``count`` are by default: None, for all, with ``--verbose``."""
+    """Return how many entries of a list to print: ``count``, or None (all) with ``--verbose``."""
     return None if lists_all(console) else count
 
 
 def print_rest(count: int, shown: int, console: Console, *, what: str = "more") -> None:
-    """Print how many of ``count`` entries are not printed where ``shown`` are by default."""
+    """Print how many of ``count`` entries were not printed, if only ``shown`` were."""
     if count > shown and not lists_all(console):
         console.print(f"  … and {count - shown} {what} (-v lists all)")

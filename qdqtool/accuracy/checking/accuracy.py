@@ -136,7 +136,6 @@ class _Pair:
         return self.error.elements + (element_count(stored) * runs if stored is not None else 0)
 
     def constant(self, index: ModelIndex) -> Array | None:
-        """Return the constant that the pair quantizes, or None for an activation."""
         return index.constant(self.value) if self.is_constant else None
 
     def result(self) -> TensorAccuracy | None:

@@ -99,7 +99,6 @@ def readers_of(placement: Placement, index: ModelIndex) -> list[NodeView]:
 def _fused(
     plan: QuantPlan, readers: Iterable[list[NodeView]], index: ModelIndex, with_sites: set[NodeView]
 ) -> Iterator[list[NodeView]]:
-    """Yield nodes that one kernel computes."""
     products: dict[Value, list[NodeView]] = {}
     for placement, nodes in zip(plan, readers, strict=True):
         value = index.value(placement.slot)
@@ -136,7 +135,6 @@ class _Groups:
         return node
 
     def join(self, nodes: Iterable[NodeView]) -> None:
-        """Put nodes into one group."""
         roots = [self.root(node) for node in nodes]
         for root in roots[1:]:
             if root is not roots[0]:

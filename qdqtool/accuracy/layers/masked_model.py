@@ -154,8 +154,6 @@ def _has_format_of(one: Placement, other: Placement) -> bool:
 
 
 class _Masker(SwitchBuilder):
-    """Adds the switches to a model with pairs."""
-
     def __init__(self, before: ModelIndex, placed: PlacedPairs, plan: QuantPlan) -> None:
         super().__init__(GraphView(placed.model))
         self._before, self._placed, self._plan = before, placed, plan

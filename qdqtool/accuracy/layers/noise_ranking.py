@@ -160,7 +160,6 @@ class _Halving:
         return RankedLayer(layer, share, float(decibels(signal, group.noise)), without)
 
     def share(self, group: _Group) -> float:
-        """Return the share of a group in the noise of all."""
         total = sum(each.noise for each in self.known)
         return group.noise / total if total else 0.0
 

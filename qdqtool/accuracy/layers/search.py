@@ -163,7 +163,6 @@ class FloatSearch:
         return self.shares[number] if level is Level.FLOAT else 0.0
 
     def _takes(self, number: int, level: Level) -> bool:
-        """Return whether a layer can have a level."""
         return level is not Level.FALLBACK or self.layers[number] in self.fallback.shares
 
     def _moves(self, levels: Levels) -> list[Move]:

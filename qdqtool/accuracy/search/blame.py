@@ -81,7 +81,6 @@ def _worst(accuracy: Accuracy | None) -> tuple[str, float] | None:
 
 
 def _budget(worst_db: float, layers: int, runs: int) -> SearchBudget:
-    """Return the limits of the search for a model whose worst output has ``worst_db``."""
     if worst_db >= FAIR_DB:
         return SearchBudget(runs, HALF, 1)
     return SearchBudget(runs, min(max(LEAST_SHARE, TIMES_EVEN / layers), HALF), NAMED)

@@ -195,7 +195,6 @@ class CandidateFactory:
         return secondary_plan(recipe.fallback, plan, bits_of(recipe, first.planned.plan, self.index))
 
     def _in_fallback(self, nodes: frozenset[NodeId]) -> Planned:
-        """Return the plan of these nodes alone, in the fallback format."""
         recipe = with_levels(self.steps.recipe, ids_of(self.index.view.nodes()) - nodes, nodes)
         return planner_for(recipe, self.data).plan(self.index)
 
@@ -210,7 +209,6 @@ class CandidateFactory:
 
 
 def _with_notes(made: Quantized, planned: Planned, inputs: PlanInputs, recipe: Recipe) -> Model:
-    """Record in a quantized model how it was made."""
     prepared = inputs.prepared
     notes = {
         **high_precision_note(made.high_precision),

@@ -137,7 +137,6 @@ def upwards(value: float) -> float:
 
 
 def _label_counts(feeds: Feeds) -> list[int]:
-    """Return the number of labels of each sample."""
     return [0 if sample.labels is None else sample.labels.size for sample in feeds]
 
 

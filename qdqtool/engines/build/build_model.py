@@ -69,7 +69,6 @@ def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild
 def _resolve(
     model: Model, options: BuildOptions, measured: Mapping[str, InputProfile]
 ) -> tuple[tuple[InputProfile, ...], tuple[InputProfile, ...]]:
-    """Return the shapes and the values of all profiles."""
     profiles: list[InputProfile] = []
     values: list[InputProfile] = []
     for index, (shapes, shape_values) in enumerate(options.profiles()):

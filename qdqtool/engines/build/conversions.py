@@ -47,7 +47,6 @@ class _Finder:
         self._undecided = list(self._undecided_inputs())
 
     def proven(self) -> Iterator[Conversion]:
-        """Yield the proven conversions, kernel by kernel."""
         for kernel, undecided in zip(self._kernels, self._undecided, strict=True):
             if not undecided:
                 yield from self._steps(kernel)

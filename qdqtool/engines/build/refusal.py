@@ -192,7 +192,6 @@ def _located(refusal: Refusal, locator: FaultLocator, attempt: FailedBuild) -> R
 
 
 def _fix_hint(finding: Finding, attempt: FailedBuild) -> str | None:
-    """Return the command that fixes a finding, or None if there is no fix."""
     if not finding.fixable:
         return None
     options = "--fix" if finding.safe_fix else "--fix --unsafe-fixes"

@@ -268,7 +268,6 @@ class _Memory:
         self._places: dict[str, tuple[int, int]] = {}
 
     def reserve(self, name: str, size: int) -> int:
-        """Return the address of at least ``size`` bytes."""
         address, capacity = self._places.get(name, (0, -1))
         if capacity < size:
             if address:
@@ -279,11 +278,9 @@ class _Memory:
         return address
 
     def address(self, name: str) -> int:
-        """Return the address of a tensor with memory."""
         return self._places[name][0]
 
     def free(self) -> None:
-        """Free the memory of all tensors."""
         while self._places:
             _, (address, _) = self._places.popitem()
             self._cuda.free(address)

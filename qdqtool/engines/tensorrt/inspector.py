@@ -130,8 +130,6 @@ class UnknownShapeError(ValueError):
 
 
 class _Tensor(msgspec.Struct, frozen=True, kw_only=True):
-    """A tensor that a layer reads or writes."""
-
     name: str = msgspec.field(name="Name")
     dimensions: tuple[int, ...] = msgspec.field(name="Dimensions")
     """Extents; -1 for a dynamic extent."""
@@ -156,8 +154,6 @@ class _Tensor(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _LayerWeights(msgspec.Struct, frozen=True, kw_only=True):
-    """The weight of a convolution."""
-
     type: str = msgspec.field(name="Type")
     count: int = msgspec.field(name="Count")
 

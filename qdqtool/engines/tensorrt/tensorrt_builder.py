@@ -254,7 +254,6 @@ def _unread(product: str, error: UnknownShapeError) -> str:
 
 
 def _values(outcome: Outcome, request: EngineRequest) -> tuple[InputProfile, ...]:
-    """Return the values in the profiles of the engine."""
     shape_inputs = outcome.facts["shape_inputs"]
     given = used_values(request.values, shape_inputs)
     found: list[InputProfile] = []

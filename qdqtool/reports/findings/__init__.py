@@ -1,4 +1,5 @@
-"""Validate reports for machines and other tools: one format a module, ``render(report) -> str``.
+"""Formats of the ``validate`` report for other tools, one in each module, with ``render(report) -> str``.
 
-The package is walked: the file name is the name on the command line. Text and JSON are rendered as for every command.
+The file name is the name of the format on the command line: there is no list to edit. Text and JSON are rendered as for
+every command.
 """

@@ -6,7 +6,7 @@ from qdqtool.reports.finding_words import counts, sentence
 
 
 def render(report: ValidateReport) -> str:
-    """The findings in the order of the models, then the counts."""
+    """Return the findings in the order of the models, then the counts."""
     lines = []
     for model in report.models:
         path = escape(model.path)

@@ -9,7 +9,7 @@ _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
 
 def render(report: ValidateReport) -> str:
-    """A command for each finding, errors first since GitHub shows only some, and the counts as plain text."""
+    """Return a command for each finding, errors first since GitHub shows only some, and the counts as plain text."""
     lines = [_command("error", model.path, "unreadable", escape(model.error or "")) for model in report.unreadable]
     for model, target, finding in worst_first(report):
         title, fix = f"{finding.code} {finding.name}", rules.get(finding.code).remedy

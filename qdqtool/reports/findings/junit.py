@@ -12,7 +12,7 @@ from qdqtool.reports.finding_words import repository_path, sentence
 
 
 def render(report: ValidateReport) -> str:
-    """The document. Errors fail their test case; warnings and infos are its output."""
+    """Return the document. Errors fail their test case; warnings and infos become its output."""
     names = {card.code: card.name for card in catalogue().rules}
     root = ET.Element("testsuites", name="qdqtool validate")
     for model in report.models:
@@ -60,6 +60,5 @@ def _cases(path: str, target: TargetReport, names: dict[str, str]) -> Iterable[E
 
 
 def _body(findings: list[Finding]) -> str:
-    """The findings of one rule, and the fix."""
     lines = [f"{each.severity} [{each.effect}] {sentence(each)}" for each in findings]
     return "\n".join([*lines, f"fix: {rules.get(findings[0].code).remedy}"])

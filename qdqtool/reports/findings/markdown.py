@@ -1,4 +1,4 @@
-"""A summary in Markdown, as for the summary page of a CI job."""
+"""A summary in Markdown, for example for the summary page of a CI job."""
 
 import re
 
@@ -9,13 +9,13 @@ from qdqtool.linting.report import ModelReport, ValidateReport
 from qdqtool.reports.finding_words import counts, place, worst_first
 
 SHOWN = 200
-"""Findings in the table; a CI job's summary page holds 1 MiB."""
+"""Largest number of findings in the table; the summary page of a CI job holds 1 MiB."""
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~&@$-])")
 
 
 def render(report: ValidateReport) -> str:
-    """Verdicts by model and target, then the findings, errors first, and what to do about each kind."""
+    """Return verdicts by model and target, then the findings, errors first, and the fix for each rule."""
     lines = ["## qdqtool validate", "", counts(report), "", "| model | target | verdict | errors | warnings | infos |"]
     lines.append("|---|---|---|---|---|---|")
     for model in report.models:
@@ -56,5 +56,5 @@ def _text(raw: str) -> str:
 
 
 def _literal(text: str) -> str:
-    """Text that Markdown shows unchanged: every character that could mean something is a character reference."""
+    """Return text that Markdown shows unchanged: characters with a meaning become character references."""
     return _SPECIAL.sub(lambda match: f"&#{ord(match[1])};", text)

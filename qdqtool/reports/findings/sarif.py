@@ -20,10 +20,10 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 
 def render(report: ValidateReport) -> str:
-    """The document: one run with every rule and every finding, errors first since services cut long lists.
+    """Return the document: one run with every rule and every finding, errors first since services cut long lists.
 
-    A finding is recognized in the next run by ``partialFingerprints``; a service that derives them from source lines
-    could not, for a binary file.
+    Services recognize a finding in the next run by ``partialFingerprints``. They cannot derive fingerprints from source
+    lines, because the file is binary.
     """
     cards = catalogue().rules
     index = {card.code: number for number, card in enumerate(cards)}
@@ -41,7 +41,7 @@ def render(report: ValidateReport) -> str:
 
 
 def _left_out(report: ValidateReport) -> dict[str, Any]:
-    """Return what no result tells: rules that are ignored with the number of their findings, models without Q/DQ."""
+    """Return facts that are not results: ignored rules with the number of their findings, and models without Q/DQ."""
     return {
         "ignored": report.ignored,
         "settings": escape(report.settings) if report.settings is not None else None,
@@ -50,8 +50,8 @@ def _left_out(report: ValidateReport) -> dict[str, Any]:
 
 
 def _package() -> tuple[str, str | None]:
-    """The installed version, and the address of the documentation where the package's metadata tell it."""
-    # A help address that leads nowhere is worse than none: every rule carries its explanation with it.
+    """Return the installed version, and the address of the documentation if the package's metadata have one."""
+    # A wrong help address is worse than none: every rule has its explanation in the document.
     found = importlib.metadata.metadata("qdqtool")
     urls = dict(entry.split(", ", 1) for entry in found.get_all("Project-URL") or () if ", " in entry)
     pages = urls.get("Documentation")
@@ -97,9 +97,9 @@ def _result(
 
 
 def _extent(finding: Finding) -> str:
-    """Return how bad a finding is, in powers of two."""
-    # Services compare fingerprints for equality: one that got twice as bad is another result to them, so that nobody's
-    # dismissal of the first hides it.
+    """Return the extent of a finding, in powers of two."""
+    # Services compare fingerprints for equality. A finding that got twice as bad is a new result for them, so that the
+    # dismissal of the old one does not hide it.
     if finding.extent is None:
         return ""
     _, power = math.frexp(finding.extent.degree)

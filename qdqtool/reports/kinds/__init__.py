@@ -1,1 +1,1 @@
-"""Rows and blocks of each kind of report, one a module, which the terminal and the page lay out."""
+"""Rows and blocks of each kind of report, one kind in each module, for the terminal and the page."""

@@ -1,4 +1,4 @@
-"""Rows and blocks of a check: outputs and quantized tensors against those of the float model."""
+"""Rows and blocks of a check: outputs and quantized tensors compared with the float model."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +14,7 @@ OUTPUTS = (
     Column("Cosine", numeric=True, spare=1),
     Column("Largest difference", numeric=True, short="max abs"),
 )
-"""Columns of a table of outputs against those of the float model; :func:`output_row` makes a row."""
+"""Columns of a table of outputs compared with the float model; :func:`output_row` makes a row."""
 
 TENSOR = Column("Tensor", short="quantized tensor")
 TENSORS: Columns[BoundaryResult] = {
@@ -35,16 +35,16 @@ TENSORS: Columns[BoundaryResult] = {
         found.mean_steps, ".3g"
     ),
 }
-"""The table of quantized tensors against those of the float model."""
+"""The table of quantized tensors compared with the float model."""
 
 
 def data_origin(data: DataDescription) -> str:
-    """Return where samples came from, in words."""
+    """Return the source of samples, in words."""
     return f"random inputs, seed {data.seed}" if data.seed is not None else data.source
 
 
 def worst_words(worst: WorstOutput) -> str:
-    """Return how far the worst output is from that of the float model, in words."""
+    """Return the deviation of the worst output from the float model, in words."""
     if worst.agreement is not None:
         return f"{worst.agreement:.2%} equal"
     return f"{worst.sqnr_db:.2f} dB" if worst.sqnr_db is not None else f"off by {number(worst.max_abs, '.4g').short}"
@@ -56,11 +56,11 @@ def not_checked(found: NotObserved) -> str:
 
 
 def notes(check: CheckReport, shown: int | None = None) -> Iterator[str]:
-    """Yield what explains the numbers: codes of weights that data chose, and documented faults of ONNX Runtime.
+    """Yield notes that explain the numbers: codes chosen with data, and documented faults of ONNX Runtime.
 
     Args:
         check: The check.
-        shown: How many weights are named; None for all.
+        shown: Largest number of weights that are named; None for all.
     """
     chosen = [found.tensor for found in check.boundaries if found.judged_by_data]
     if chosen:
@@ -72,7 +72,7 @@ def notes(check: CheckReport, shown: int | None = None) -> Iterator[str]:
 
 
 def output_row(output: OutputResult) -> tuple[Cell, ...]:
-    """Return a row of :data:`OUTPUTS`: an output against that of the float model."""
+    """Return a row of :data:`OUTPUTS`."""
     if output.agreement is None:
         sqnr, cosine = decibels(output.sqnr_db, exact=bool(output.exact)), number(output.cosine, ".8f", short=".7f")
     else:

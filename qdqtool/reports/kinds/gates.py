@@ -17,7 +17,7 @@ _PASSED = Cell("passed", "2", "passed", short="PASS")
 
 
 def of_check(gate: GateResult) -> tuple[Cell, ...]:
-    """Return a row for a gate of ``check``; a terminal has failures and warnings in lines of their own."""
+    """Return a row for a gate of ``check``; on a terminal, failures and warnings have separate lines."""
     state = _FAILED if not gate.passed else _DOUBTFUL if gate.warnings else _PASSED
     found = "; ".join((gate.detail, *gate.failures, *gate.warnings))
     return text(gate.name), state, text(gate.requires), Cell(found, found.casefold(), short=gate.detail)

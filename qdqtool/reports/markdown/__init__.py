@@ -1,1 +1,1 @@
-"""Pages as Markdown, one kind a module."""
+"""Generated Markdown pages, one kind in each module."""

@@ -1,6 +1,6 @@
-"""The number formats as Markdown: one table of what they are, one of who accepts them.
+"""The number formats as Markdown: a table of their properties, and a table of the targets that accept them.
 
-``make generated`` writes the page; a test fails when it is not current.
+``make generated`` writes the page; a test fails if the page is not current.
 """
 
 from qdqtool.models import targets
@@ -32,7 +32,7 @@ _ACCEPTANCE = """\
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     every = [formats.get(name) for name in formats.names()]
     aims = [targets.get(name) for name in targets.names()]
     what = _table(

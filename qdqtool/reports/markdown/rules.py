@@ -1,6 +1,6 @@
 """The rule catalogue as Markdown: an index and a page for each rule.
 
-``make docs`` writes the pages into ``docs/rules``, and so does the build of a wheel or sdist. Only the index is in git.
+``make docs`` and the build of a wheel or sdist write the pages into ``docs/rules``. Only the index is in git.
 """
 
 import re
@@ -20,18 +20,18 @@ _EFFECTS = {
 
 
 def pages() -> dict[str, str]:
-    """File name and text of every page, the index first."""
+    """Return the text of every page by file name, the index first."""
     cards = judged_catalogue().rules
     return {"README.md": _index(cards), **{f"{card.code}.md": _page(card) for card in cards}}
 
 
 def index() -> str:
-    """The text of the index."""
+    """Return the text of the index."""
     return _index(catalogue().rules)
 
 
 def write(folder: Path) -> None:
-    """Write every page that differs into ``folder`` and remove pages of rules that are gone."""
+    """Write changed pages into ``folder``, and remove pages of rules that no longer exist."""
     folder.mkdir(parents=True, exist_ok=True)
     wanted = pages()
     for stale in folder.glob("*.md"):
@@ -107,7 +107,7 @@ def _finding(finding: ExampleFinding) -> str:
 
 
 def _literal(text: str) -> str:
-    """Text that Markdown shows unchanged."""
+    """Return text that Markdown shows unchanged."""
     return re.sub(r"([\\`*_\[\]<>|])", r"\\\1", text)
 
 

@@ -1,1 +1,1 @@
-"""One HTML page about a quantized model, made of the JSON reports that other commands printed."""
+"""One HTML page about a quantized model, made from the JSON reports of other commands."""

@@ -1,4 +1,4 @@
-"""What to try next: steps that follow from the reports alone, each with a command.
+"""Advice on what to try next: steps that follow from the reports, each with a command.
 
 Each command works when it is run where the reports were made.
 """
@@ -29,7 +29,7 @@ _SCALES = {"activations", "weights"}
 
 
 def missed_gates(story: Story, files: Files) -> Iterator[Step]:
-    """Yield a step for each gate that was missed; of the accuracy, only where no other gate says why it is lost."""
+    """Yield a step for each missed gate; for accuracy gates only if no other gate explains the lost accuracy."""
     for source, check in story.each(CheckReport):
         missed = [gate for gate in check.gates if not gate.passed]
         for gate in missed:
@@ -61,7 +61,7 @@ def _names(layers: Sequence[NodeEffect | BlamedLayer]) -> str:
 
 
 def fixable_findings(story: Story, files: Files) -> Iterator[Step]:
-    """Yield a step for what safe fixes repair, one for what other fixes do, and one for each other kind of error."""
+    """Yield a step for safe fixes, a step for other fixes, and a step for each rule whose errors have no fix."""
     explained = dict[str, list[Finding]]()
     for source, model in story.validated():
         for target in model.targets:
@@ -108,7 +108,7 @@ def random_samples(story: Story, files: Files) -> Iterator[Step]:
 
 
 def noisy_layers(story: Story, files: Files) -> Iterator[Step]:
-    """Yield steps where the worst output keeps too little, and no fault is why; what was asked for is enough."""
+    """Yield steps if the worst output misses its limit (requested or default) without a fault that explains it."""
     found = _worst_figure(story)
     quantize = story.first(QuantizeReport)
     asked = quantize.search.min_sqnr_db if quantize is not None and quantize.search is not None else None
@@ -126,7 +126,7 @@ def noisy_layers(story: Story, files: Files) -> Iterator[Step]:
 
 
 def _worst_figure(story: Story) -> tuple[str, float, str] | None:
-    """Return the worst output with its SQNR and the report that has it: a check on real data, else ``quantize``."""
+    """Return the worst output with its SQNR and its report: a check on real data, or else ``quantize``."""
     checked = [
         (output.name, output.sqnr_db, source)
         for source, check in compared(story)
@@ -162,7 +162,7 @@ def _layers(story: Story, files: Files, fact: str) -> Iterator[Step]:
 
 
 def odd_samples(story: Story, files: Files) -> Iterator[Step]:
-    """Yield a step for the worst sample of the worst output of each check, where it stands out."""
+    """Yield a step for the worst sample of the worst output of each check, if the sample is an outlier."""
     for source, check in compared(story):
         output = worst_output(check)
         if output is None or output.sample_sqnr is None or not output.worst_samples:
@@ -231,8 +231,8 @@ def _fallback(
 
 def _patterns(story: Story) -> Mapping[str, tuple[str, ...]]:
     """Return the patterns that name a node of the float model, by its label."""
-    # Of nodes that ``sensitivity`` did not measure the name serves, unless ``quantize`` made new nodes: its names are
-    # those of the quantized model.
+    # Nodes that ``sensitivity`` did not measure are named directly. This fails if ``quantize`` made new nodes, because
+    # its names are those of the quantized model.
     sensitivity, quantize = story.first(SensitivityReport), story.first(QuantizeReport)
     found: dict[str, tuple[str, ...]] = {}
     if quantize is not None and not quantize.separated:
@@ -243,7 +243,7 @@ def _patterns(story: Story) -> Mapping[str, tuple[str, ...]]:
 
 
 def open_questions(story: Story, files: Files) -> Iterator[Step]:
-    """Yield a step for each question without an answer; none where rules found errors, which are mended first."""
+    """Yield a step for each question without an answer; none if rules found errors, which must be fixed first."""
     commands: Mapping[str, str] = {
         "rules": command("validate", files.model),
         "numbers": files.check(),
@@ -266,4 +266,4 @@ EVERY_ADVICE: tuple[Callable[[Story, Files], Iterator[Step]], ...] = (
     lost_precision,
     open_questions,
 )
-"""Each makes the steps of one kind, or none; what a reader should do first comes first."""
+"""Each function yields the steps of one kind; the most urgent kinds come first."""

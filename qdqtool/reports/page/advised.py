@@ -1,4 +1,4 @@
-"""What advice rests on: the files that its commands name, and what checks on real data found."""
+"""The basis of advice: the files that its commands name, and the results of checks on real data."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from qdqtool.reports.saved.story import Story
 
 _ARRAYS = (".npz", ".npy")
 _IN_MEMORY = frozenset({"array", "dict of arrays", "list", "tuple", "generator", "DataLoader"})
-"""How reports call data that Python code handed over."""
+"""The names in reports for data that Python code passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files that commands name; a word in capitals stands for one that no report names.
+    """The files that commands name; a word in capitals stands for a file that no report names.
 
     Attributes:
         float_model: The float model.
         model: The quantized model.
-        data: Real samples: those of the calibration, else those of a check.
-        measured: Samples to check with: those of a check, else those of the calibration.
-        options: Mode and target as options of ``quantize``, where they are not the default.
+        data: Real samples: those of the calibration, or else those of a check.
+        measured: Samples to check with: those of a check, or else those of the calibration.
+        options: Mode and target as options of ``quantize``, if they are not the default.
     """
 
     float_model: str
@@ -56,7 +56,7 @@ class Files:
         )
 
     def quantize(self, *words: str) -> str:
-        """Return the command that quantizes the float model again, as before but for some words."""
+        """Return the command that quantizes the float model again in the same way, with additional options."""
         given = ("--calib-data", self.data, *self.options, *words)
         return command("quantize", self.float_model, *given, "-o", "NEW.onnx")
 
@@ -65,7 +65,7 @@ class Files:
         return command("check", self.model, "--baseline", self.float_model, "--data", self.measured, *words)
 
     def build(self, *words: str) -> str:
-        """Return the command that builds an engine, with the shapes of the data where `build` reads such data."""
+        """Return the command that builds an engine, with the shapes of the data if `build` can read the data."""
         shapes = ("--data", self.measured) if self.measured.endswith(_ARRAYS) else ()
         return command("build", self.model, *shapes, *words, "-o", "NEW.engine")
 
@@ -93,11 +93,11 @@ def compared(story: Story) -> Iterator[tuple[str, CheckReport]]:
 
 
 def has_fault(check: CheckReport) -> bool:
-    """Return whether a gate failed that is not about accuracy; then the accuracy lost is not the first question."""
+    """Return whether a gate failed that is not about accuracy; such a fault must be fixed before accuracy is judged."""
     return any(not gate.passed and gate.name not in ACCURACY_GATES for gate in check.gates)
 
 
 def worst_output(check: CheckReport) -> OutputResult | None:
-    """Return the output with the lowest SQNR; None where none has one."""
+    """Return the output with the lowest SQNR, or None if no output has an SQNR."""
     known = [output for output in check.outputs if output.sqnr_db is not None]
     return min(known, key=lambda output: output.sqnr_db or 0.0, default=None)

@@ -1,4 +1,4 @@
-"""Cells of tables with two models: a value of each, and the difference where it may be given."""
+"""Cells of tables with two models: a value of each model, and their difference if it is meaningful."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from qdqtool.reports.blocks import UNKNOWN, Cell, decibels, number, percentage, 
 
 DIFFERENCE = "A\N{NO-BREAK SPACE}\N{MINUS SIGN}\N{NO-BREAK SPACE}B"
 NONE = Cell("\N{EN DASH}")
-"""What has no value, and no difference."""
+"""The cell for a missing value or difference."""
 EXACT = float("inf")
 """The SQNR of outputs that are equal."""
 _SMALL = 0.0001
@@ -19,9 +19,9 @@ _SMALL = 0.0001
 
 Texts = tuple[str | None, str | None]
 Numbers = tuple[float | None, float | None]
-"""The value of the first model and that of the second one; None where it is not known."""
+"""The values of the first and the second model; None for an unknown value."""
 Compared = tuple[Cell, Cell, Cell]
-"""The value of the first model, that of the second one, and the difference."""
+"""The value of the first model, the value of the second model, and the difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Row:
 
     Attributes:
         name: Its name.
-        values: The value of each, and the difference.
+        values: The value of each model, and the difference.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Row:
 
     @property
     def is_known(self) -> bool:
-        """Whether a report says it of one of the models at least."""
+        """Whether a report has the value for at least one of the models."""
         return {each.text for each in self.values[:2]} != {UNKNOWN}
 
 
@@ -58,14 +58,14 @@ def in_numbers(found: Numbers, why: str = "") -> Compared:
 
     Args:
         found: The counts.
-        why: Why they must not be subtracted; empty where they may.
+        why: Why they must not be subtracted; empty if they may be.
     """
     a, b = found
     return number(a, ",.0f"), number(b, ",.0f"), _difference(found, why, lambda value: f"{value:,.0f}")
 
 
 def in_parts(parts: Numbers, wholes: Numbers, why: str = "") -> Compared:
-    """Return two counts as parts of others, and the difference of the parts."""
+    """Return two counts as parts of wholes, and the difference of the parts."""
     a, b = (
         text(None) if part is None or whole is None else Cell(f"{part:,.0f} of {whole:,.0f}", float(part))
         for part, whole in zip(parts, wholes, strict=True)
@@ -80,7 +80,7 @@ def in_bytes(found: Numbers, why: str = "") -> Compared:
 
 
 def in_decibels(found: Numbers, why: str = "") -> Compared:
-    """Return two SQNRs and their difference in dB; an infinite one is that of equal outputs, and has no difference."""
+    """Return two SQNRs and their difference in dB; an infinite SQNR (equal outputs) has no difference."""
     a, b = (decibels(each, exact=each is not None and isinf(each)) for each in found)
     finite = not any(each is not None and isinf(each) for each in found)
     rounded = _rounded(found[0]), _rounded(found[1])
@@ -93,12 +93,12 @@ def in_shares(found: Numbers, why: str = "") -> Compared:
 
 
 def _rounded(value: float | None) -> float | None:
-    """Return an SQNR with the digits that are shown: a smaller difference counts as none."""
+    """Return an SQNR rounded to the digits that are shown, so that smaller differences vanish."""
     return round(value, 2) if value is not None and not isinf(value) else None
 
 
 def _points(value: float) -> str:
-    """Return a difference of shares in percent; a small one has two digits, since what is not 0 is not shown as 0."""
+    """Return a difference of shares in percent; a small one has two digits, so that it is not shown as 0."""
     return f"{100 * value:.2g}%" if 0 < value < _SMALL else percentage(value)
 
 

@@ -1,7 +1,7 @@
-"""Whether two results may be subtracted: they may if both were measured on the same data against the same float model.
+"""Decide whether two results may be subtracted: both must be measured on the same data against the same float model.
 
-A report has the path of its data and the number of samples, and no digest of them. So two files of the same path count
-as the same data.
+A report has the path of its data and the number of samples, but no digest of the data. So files with the same path are
+treated as the same data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from qdqtool.reports.saved.identity import same_content, same_file
 from qdqtool.reports.saved.story import Story
 
 FAIR = ""
-"""What stands for: the two may be subtracted."""
+"""The value that means: the two results may be subtracted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class CheckPair:
     """A check of each model.
 
     Attributes:
-        a: That of the first model.
-        b: That of the second one.
-        why: Why their numbers must not be subtracted, in two or three words; empty where they may.
+        a: The check of the first model.
+        b: The check of the second model.
+        why: Why their numbers must not be subtracted, in two or three words; empty if they may be.
     """
 
     a: CheckReport
@@ -41,16 +41,17 @@ class CheckPair:
 
     @property
     def sentence(self) -> str:
-        """On what each was measured, and whether a difference is fair."""
+        """A sentence on the data of each check, and whether a difference is fair."""
         if self.why == FAIR:
             return f"Both checks ran on {_data(self.a)}, against the same float model."
         return f"No difference of SQNRs is given ({self.why}): A was checked on {_data(self.a)}, B on {_data(self.b)}."
 
 
 def check_pairs(pair: Pair) -> tuple[CheckPair, ...]:
-    """Return the checks against a float model that were made in the same way; else one of each model, with the reason.
+    """Return the pairs of checks against a float model that were made in the same way.
 
-    Where one of the models has no such check there is no pair.
+    If there is no such pair, return one check of each model with the reason. If one of the models has no check against
+    a float model, there is no pair.
     """
     first, second = (
         [check for _, check in story.each(CheckReport) if check.baseline is not None] for story in pair.stories
@@ -68,7 +69,7 @@ def check_pairs(pair: Pair) -> tuple[CheckPair, ...]:
 
 
 def only(story: Story, checks: tuple[CheckReport, ...]) -> Story:
-    """Return what is known of a model without any other check."""
+    """Return the reports of a model, with only these checks."""
     kept = tuple(
         report
         for report in story.reports
@@ -78,7 +79,7 @@ def only(story: Story, checks: tuple[CheckReport, ...]) -> Story:
 
 
 def sensitivities_differ(a: SensitivityReport | None, b: SensitivityReport | None) -> str:
-    """Return why effects of layers must not be subtracted; empty where they may, or where one of them is missing."""
+    """Return why effects of layers must not be subtracted; empty if they may be, or if one of them is missing."""
     if a is None or b is None:
         return FAIR
     if a is b:
@@ -88,7 +89,7 @@ def sensitivities_differ(a: SensitivityReport | None, b: SensitivityReport | Non
 
 
 def accuracies_differ(a: QuantizeReport, b: QuantizeReport) -> str:
-    """Return why SQNRs that ``quantize`` measured must not be subtracted; empty where they may."""
+    """Return why SQNRs that ``quantize`` measured must not be subtracted; empty if they may be."""
     if a.accuracy is None or b.accuracy is None:
         return FAIR
     if (a.accuracy.validation, a.accuracy.held_back) != (b.accuracy.validation, b.accuracy.held_back):
@@ -119,7 +120,7 @@ def _floats_differ(a: ModelFile | None, b: ModelFile | None) -> str:
 
 
 def _calibrations_differ(a: CalibrationUsed | None, b: CalibrationUsed | None) -> str:
-    """The method may differ: it is a part of what is compared."""
+    """Return why calibrations differ. Their methods may differ, because the page compares them too."""
     if a is None or b is None:
         return FAIR if a is b else "other data"
     if a.random != b.random or not same_file(a.source, b.source):

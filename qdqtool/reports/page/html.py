@@ -1,7 +1,7 @@
 """Make the page: sections as data, laid out by ``assets/page.html`` with style and script in the same file.
 
-Everything that a report says reaches the page as text that Jinja2 escapes. The page forbids itself every request, and
-runs only the script and the style whose digests stand in its Content-Security-Policy.
+All content of reports becomes text that Jinja2 escapes. The Content-Security-Policy of the page forbids every request,
+and allows only the script and the style with its digests.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ class Part:
     """Sections under one heading.
 
     Attributes:
-        heading: What they show; empty where the page has one part.
-        prefix: What their ids begin with.
+        heading: The heading of the part; empty if the page has one part.
+        prefix: The prefix of the ids of the sections.
         sections: The sections that have content.
-        missing: Titles of the others, with the commands that fill them.
+        missing: Titles of sections without content, with the commands that would provide it.
     """
 
     heading: str
@@ -77,11 +77,11 @@ def _missing(section: Section) -> tuple[str, str]:
 
 
 _LAYERS = 3
-"""How many of the noisiest layers are named."""
+"""Largest number of the noisiest layers that are named."""
 
 
 def key_figures(story: Story) -> Facts:
-    """Return the figures that the reports have; what none of them says is left out."""
+    """Return the key figures that the reports have; unknown figures are left out."""
     return Facts((*_quantized(story), *_worst_output(story), *_noisiest(story), *_sizes(story)))
 
 
@@ -147,11 +147,11 @@ _SCRIPTS = (
     "ranges.js",
 )
 _KINDS = {kind.__name__.lower(): kind for kind in get_args(Block)}
-"""The blocks, by their names in the template."""
+"""The classes of blocks, by their names in the template."""
 
 
 def render(models: Sequence[JudgedModel]) -> str:
-    """Return the page: the same reports give the same text."""
+    """Return the page; the same reports give the same text."""
     style = "\n".join(map(_asset, _STYLES))
     script = "\n".join(map(_asset, _SCRIPTS))
     page = (

@@ -1,4 +1,4 @@
-"""Join what several reports say of the same node into one row for each layer."""
+"""Join the facts that several reports have about the same node into one row for each layer."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Layer:
     Attributes:
         node: Its label.
         graph: Its scope; empty for the main graph.
-        op_type: Its operator; None where no report names it.
-        leader: The layer it belongs to, where that has another name; empty else.
-        noise_share: Share of the noise that it makes, of 1; None where it is not known.
+        op_type: Its operator; None if no report names it.
+        leader: The name of the layer to which the node belongs, if that is another name; else empty.
+        noise_share: Its share of the noise, 0 to 1; None if it is unknown.
         alone_db: SQNR of the worst output with only this layer quantized.
-        gain_db: Gain of the outputs when only this layer stays in float.
-        cost_share: Its share of cost, of 1.
-        input_db: SQNR of the worst of the quantized tensors that it reads.
-        clipped: The largest share of clipped elements in one of these tensors, of 1.
-        planned: The precision that its Q/DQ ask for.
+        gain_db: Gain of the outputs if only this layer stays in float.
+        cost_share: Its share of the cost, 0 to 1.
+        input_db: Lowest SQNR of the quantized tensors that it reads.
+        clipped: Largest share of clipped elements in these tensors, 0 to 1.
+        planned: The precision that its Q/DQ request.
         actual: The precision in the engine.
         stays_float: Whether it is unquantized.
     """
@@ -60,7 +60,7 @@ class Layer:
 
 
 class _Layers(dict[_Place, Layer]):
-    """The layers by scope and label; one that is named for the first time is added."""
+    """The layers by scope and label; an unknown layer is added when it is first read."""
 
     def __missing__(self, place: _Place) -> Layer:
         self[place] = Layer(graph=place[0], node=place[1])
@@ -93,7 +93,7 @@ def _add_effects(layers: _Layers, effects: Iterable[NodeEffect]) -> None:
 
 
 def _add_inputs(layers: _Layers, pairs: Iterable[QuantizedTensor], story: Story) -> None:
-    """Add the formats of activations, or of weights where these alone are quantized, and the worst errors."""
+    """Add the formats of activations, or of weights if only these are quantized, and the worst errors."""
     readers: dict[_Place, list[Layer]] = {}
     for pair in pairs:
         readers[pair.graph, pair.tensor] = [layers[pair.graph, node] for node in pair.consumers]
@@ -110,7 +110,7 @@ def _add_inputs(layers: _Layers, pairs: Iterable[QuantizedTensor], story: Story)
 
 
 def _add_precision(layers: _Layers, nodes: Sequence[NodePrecision]) -> None:
-    """Add the precision of each node whose name no other node has: what is said of the others may be of either."""
+    """Add the precision of each node with a unique name: a shared name does not identify the node."""
     count = Counter((node.graph, node.name) for node in nodes)
     for node in nodes:
         if count[node.graph, node.name] == 1:
@@ -119,7 +119,7 @@ def _add_precision(layers: _Layers, nodes: Sequence[NodePrecision]) -> None:
 
 
 def _add_operators(layers: _Layers, nodes: Sequence[OutlineNode]) -> None:
-    """Name the operators of the main graph where a layer has none yet, unless two nodes have its name."""
+    """Add operators of the main graph to layers without an operator, unless two nodes have the name of the layer."""
     count = Counter(node.name for node in nodes)
     for node in nodes:
         layer = layers.get(("", node.name))

@@ -1,4 +1,4 @@
-"""The models of a page, each with its verdict and a name that tells it from the other."""
+"""The models of a page, each with its verdict and a name that distinguishes it from the other."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class JudgedModel:
     """One model.
 
     Attributes:
-        letter: ``A`` or ``B``; empty where the page shows one model.
-        name: Its file, with as many folders as distinguish it from the other.
+        letter: ``A`` or ``B``; empty if the page shows one model.
+        name: Its file, with as many folders as are needed to distinguish it from the other.
         story: Its reports.
-        verdict: The verdict on them.
+        verdict: The verdict on the model.
     """
 
     letter: str
@@ -41,8 +41,8 @@ class Pair:
     """Two models that are compared.
 
     Attributes:
-        a: The first one.
-        b: The one that it is compared with.
+        a: The first model.
+        b: The model that it is compared with.
     """
 
     a: JudgedModel
@@ -54,7 +54,7 @@ class Pair:
         return self.a.story, self.b.story
 
     def each(self, read: Callable[[Story], Found]) -> tuple[Found, Found]:
-        """Return what a function finds in the story of each model."""
+        """Return the result of a function for the story of each model."""
         return read(self.a.story), read(self.b.story)
 
 
@@ -69,7 +69,7 @@ def judged(stories: Sequence[Story]) -> tuple[JudgedModel, ...]:
 
 def _names(stories: Sequence[Story]) -> tuple[str, ...]:
     """Return the shortest ends of the paths that differ."""
-    # Where the paths are equal, as those of two runs of one CI job, names have the file of a report, or the digest.
+    # If the paths are equal, such as those of two runs of a CI job, the file of a report or the digest is added.
     paths = [story.quantized_model or story.float_model or "a model" for story in stories]
     found = _distinct_ends(paths)
     if found is not None:
@@ -81,7 +81,7 @@ def _names(stories: Sequence[Story]) -> tuple[str, ...]:
 
 
 def _distinct_ends(paths: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the ends of paths with as many folders as make them differ; None where the paths are equal."""
+    """Return the ends of paths with as many folders as are needed to make them differ, or None for equal paths."""
     parts = [path.replace("\\", "/").split("/") for path in paths]
     for count in range(1, max(map(len, parts)) + 1):
         names = tuple("/".join(each[-count:]) for each in parts)

@@ -1,4 +1,4 @@
-"""What a module of ``sections/`` exposes: a section of the page, about one model or about two that are compared."""
+"""The interface of the modules of ``sections/``: a section of the page, about one model or two compared models."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from qdqtool.reports.saved.story import Story
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a section tells of two models side by side.
+    """The comparison of two models in a section.
 
     Attributes:
         title: Its heading.
-        needs: The commands whose reports it is made of, for the list of what is unknown.
-        blocks: Makes its content; an empty tuple where the reports say nothing of it.
+        needs: The commands whose reports it needs, for the list of missing sections.
+        blocks: Makes its content; an empty tuple if the reports have none.
     """
 
     title: str
@@ -30,11 +30,11 @@ class Section:
     """One section.
 
     Attributes:
-        order: Its place on the page: sections are sorted by it.
+        order: The number by which sections are sorted.
         title: Its heading.
-        needs: The commands whose reports it is made of, for the list of what is unknown.
-        blocks: Makes its content of one model; an empty tuple where the reports say nothing of it.
-        comparison: What it tells of two models; None where it compares nothing.
+        needs: The commands whose reports it needs, for the list of missing sections.
+        blocks: Makes its content for one model; an empty tuple if the reports have none.
+        comparison: The comparison of two models; None without a comparison.
     """
 
     order: int

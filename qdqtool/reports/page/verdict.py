@@ -1,4 +1,4 @@
-"""The verdict of the page: that of every joined report, and the questions that none answers."""
+"""The verdict of the page: the verdicts of all reports, and the questions that no report answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ QUESTIONS: dict[Question, tuple[str, str]] = {
     "numbers": ("Are its numbers near those of the float model?", "qdqtool check --baseline"),
     "engine": ("Does the compiler build it?", "qdqtool build"),
 }
-"""What the page judges, with the command that answers."""
+"""The questions of the page, with the command that answers each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class Verdict:
     """The verdict.
 
     Attributes:
-        overall: ``failed`` where any report failed; ``warning`` where any report warns, or none judged anything; else
+        overall: ``failed`` if any report failed; ``warning`` if any report warns, or if no report judged anything; else
             ``passed``.
-        sentence: The same in words.
-        judgements: What it rests on.
+        sentence: The verdict in words.
+        judgements: The judgements on which the verdict is based.
     """
 
     overall: VerdictWord
@@ -45,7 +45,7 @@ def judge(story: Story) -> Verdict:
         *verdict.judge([*reports, *story.validated()], "--check-min-sqnr" if converted else "--min-sqnr"),
         *(judgement for report in story.reports for judgement in _of_command(report)),
     ]
-    # Nobody should deploy a model whose numbers nothing has compared.
+    # Nobody should deploy a model whose numbers were not compared.
     missing = [
         Judgement(
             question, "warning" if question == "numbers" else "skipped", f"no report answers this; {command} does"
@@ -76,7 +76,7 @@ def _names(judgements: Iterable[Judgement]) -> str:
 
 
 def _of_command(report: SavedReport) -> Iterator[Judgement]:
-    """Yield what a command that ended without a report says, and the steps of a conversion."""
+    """Yield the judgement of a command that ended without a report, and those of the steps of a conversion."""
     match report.content:
         case FailedCommand() as failed:
             state: VerdictWord = "failed" if failed.exit_code == GateError.exit_code else "warning"

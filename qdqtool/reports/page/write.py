@@ -1,4 +1,4 @@
-"""The command ``report``: saved JSON reports in, one HTML page out."""
+"""The command ``report``: make one HTML page from saved JSON reports."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ComparedModel:
     """The second model of a page.
 
     Attributes:
-        model: The quantized model; None where no report names it.
-        verdict: The verdict on it.
+        model: The quantized model; None if no report names it.
+        verdict: The verdict on the model.
         reason: The verdict in one sentence.
     """
 
@@ -42,17 +42,17 @@ class ComparedModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageReport(Report):
-    """What was written.
+    """The page that was written.
 
     Attributes:
         output: The HTML file.
         bytes: Its size.
-        reports: The files it was made of, those of the second model last.
-        verdict: ``failed`` where a gate of any report failed, ``warning`` where a user should know something before
-            deployment, or nothing was judged; else ``passed``. With two models, the verdict on the first one.
+        reports: The files that it was made from, those of the second model last.
+        verdict: ``failed`` if a gate of any report failed, ``warning`` if a user should know something before
+            deployment or nothing was judged; else ``passed``. With two models, the verdict on the first model.
         reason: The verdict in one sentence.
-        model: The quantized model; None where no report names it. With two models, the first one.
-        against: The model that it is compared with; None where the page shows one model.
+        model: The quantized model; None if no report names it. With two models, the first model.
+        against: The model that it is compared with; None if the page shows one model.
     """
 
     output: str
@@ -67,19 +67,19 @@ class PageReport(Report):
 def write_page(
     reports: Sequence[str | Path | Report], output: str | Path, *, against: Sequence[str | Path | Report] = ()
 ) -> PageReport:
-    """Write one HTML page about a quantized model, or about two side by side, made of JSON reports.
+    """Write one HTML page about a quantized model, or about two models side by side, from JSON reports.
 
     The page needs no other file and makes no request. The same reports give the same bytes.
 
     Args:
-        reports: Files with what ``--output-format json`` prints, or ``report.json`` of ``convert``; or reports as the
-            functions of this library return them. All are of one model; or of two, where ``against`` is empty and two
-            reports of ``quantize`` or ``convert`` tell them apart by their digests.
+        reports: Files with the output of ``--output-format json`` or ``report.json`` of ``convert``, or report objects
+            of this library. All reports are about one model. If ``against`` is empty, they may be about two models that
+            reports of ``quantize`` or ``convert`` distinguish by digests.
         output: The HTML file to write.
-        against: Reports of a second model, which the first is compared with.
+        against: Reports of a second model for comparison.
 
     Raises:
-        UsageError: A file is no report, or the reports contradict each other, or are of more than two models.
+        UsageError: A file is not a report, or the reports contradict each other or are about more than two models.
         OutputError: The page cannot be written.
     """
     output = Path(output)
@@ -114,12 +114,12 @@ def _report_names(reports: Sequence[str | Path | Report]) -> tuple[str, ...]:
 
 
 def page_of_report(report: Report) -> bytes:
-    """Return the page of one report, which was not saved."""
+    """Return the page of one report that was not saved."""
     return _page(_read(report, "this run"))
 
 
 def page_of_document(document: bytes, source: str) -> bytes:
-    """Return the page of one JSON report, which ``source`` names."""
+    """Return the page of one JSON report; ``source`` is its name."""
     return _page(read_document(msgspec.json.decode(document), source))
 
 

@@ -1,1 +1,1 @@
-"""Saved JSON reports: what they are, what each says, and which of them are of one model."""
+"""Read saved JSON reports, and find out which reports are about the same model."""

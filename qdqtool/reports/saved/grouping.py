@@ -1,9 +1,8 @@
-"""Which reports are of which model: a page shows one model, or two of them side by side.
+"""Assign reports to models: a page shows one model, or two models side by side.
 
-Without ``--against``, reports are assigned to two models only where nothing has to be guessed. That needs two reports
+Without ``--against``, reports are assigned to two models only if the assignment is certain. This requires two reports
 of ``quantize`` or ``convert`` with different digests of the quantized model, and one of these digests in every other
-report. Otherwise, reports that contradict each other are refused: one of them may belong to an older file of the same
-name.
+report. Otherwise, contradicting reports are refused: one of them may belong to an older file of the same name.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class _Anchor:
     Attributes:
         quantized: The quantized model, with its digests.
         original: The float model.
-        quantize: How it was quantized.
+        quantize: The report of ``quantize``.
     """
 
     quantized: Claim
@@ -47,14 +46,14 @@ class _Anchor:
 
 
 def group(reports: Sequence[SavedReport], against: Sequence[SavedReport] = ()) -> tuple[Story, ...]:
-    """Return the one or two models that reports are of.
+    """Return the reports grouped by model, for one or two models.
 
     Args:
-        reports: The reports of one model; or of two, where their digests tell them apart.
-        against: The reports of the second model; where there are some, ``reports`` are of the first.
+        reports: The reports of one model, or of two models that their digests distinguish.
+        against: The reports of the second model; if there are any, ``reports`` are about the first model.
 
     Raises:
-        UsageError: Reports contradict each other, or are of more than two models.
+        UsageError: Reports contradict each other, or are about more than two models.
     """
     if against:
         return join(tuple(reports)), join(tuple(against))
@@ -82,7 +81,7 @@ def _units(reports: Sequence[SavedReport]) -> Iterator[_Unit]:
 
 
 def _anchors(units: Sequence[_Unit]) -> tuple[_Anchor, ...]:
-    """Return each model that a report describes as a whole; none where one of these reports has no digest."""
+    """Return each model that a report of ``quantize`` or ``convert`` describes; none if one of these has no digest."""
     found: list[_Anchor] = []
     for unit in units:
         if unit[0].command not in {"convert", "quantize"}:
@@ -105,7 +104,6 @@ def _anchor(unit: _Unit) -> _Anchor | None:
 
 
 def _owners(unit: _Unit, anchors: Sequence[_Anchor]) -> tuple[_Anchor, ...]:
-    """Return the models that a file is about."""
     anchor = _anchor(unit)
     if anchor is not None:
         return tuple(each for each in anchors if same_model(anchor.quantized, each.quantized))
@@ -138,7 +136,7 @@ def _named_by(claim: Claim, anchors: Sequence[_Anchor]) -> _Anchor | None:
 
 
 def _of_original(claims: Sequence[Claim], anchors: Sequence[_Anchor]) -> tuple[_Anchor, ...]:
-    """Return the models that were made of the float model that a report names."""
+    """Return the models that were made from the float model of a report."""
     found = tuple(anchor for anchor in anchors if any(same_model(claim, anchor.original) for claim in claims))
     if not found and claims:
         refuse(claims, [anchor.original for anchor in anchors], anchors[0].original)
@@ -146,7 +144,7 @@ def _of_original(claims: Sequence[Claim], anchors: Sequence[_Anchor]) -> tuple[_
 
 
 def _measured(report: SavedReport, sensitivity: SensitivityReport, anchors: Sequence[_Anchor]) -> tuple[_Anchor, ...]:
-    """Return the models whose layers were measured: those that were calibrated in the same way, if there are any."""
+    """Return the models to which a sensitivity report belongs: if possible, those with the same calibration."""
     made = [each for each in _of_original([*float_claims(report)], anchors) if each.quantize.mode == sensitivity.mode]
     if not made:
         modes = " and ".join(each.quantize.mode for each in anchors)

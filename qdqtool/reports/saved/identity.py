@@ -1,4 +1,4 @@
-"""Whether two reports are of the same model: by the digests of its files, or by paths where a digest is not known."""
+"""Decide whether two reports are about the same model: by the digests of its files, or by paths if one is unknown."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from qdqtool.models.graph.report import ModelFile
 from qdqtool.reports.saved.reading import FailedCommand, SavedReport
 
 DIGITS = 12
-"""Digits of a digest that a message shows."""
+"""Number of digits of a digest in messages."""
 ANOTHER_MODEL = "to compare two models, put --against before each report of the second one"
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a report says of a model.
+    """The reference of a report to a model.
 
     Attributes:
         source: The report.
         path: The file of the model.
-        file: Its digests; None where the report has none.
+        file: Digests of the file; None if the report has none.
         command: The command that printed the report.
     """
 
@@ -45,7 +45,7 @@ class Claim:
 
 
 def same_model(first: Claim, second: Claim) -> bool:
-    """Return whether two reports are of one model: their digests are equal, or their paths where one is unknown."""
+    """Return whether two reports are about one model: equal digests, or equal paths if a digest is unknown."""
     if first.file is not None and second.file is not None:
         return same_content(first.file, second.file)
     return same_file(first.path, second.path)
@@ -59,10 +59,10 @@ def same_file(first: str, second: str) -> bool:
 
 
 def agreed(claims: Iterable[Claim], what: str) -> Claim | None:
-    """Return the claim with the longest path, with the digests that any report has; None where there is no claim.
+    """Return the claim with the longest path, and digests from any of the reports; None without claims.
 
     Raises:
-        UsageError: Two reports are of different models.
+        UsageError: Two reports are about different models.
     """
     known: list[Claim] = []
     for claim in claims:
@@ -84,7 +84,7 @@ def agreed(claims: Iterable[Claim], what: str) -> Claim | None:
 
 
 def _contradicted(claim: Claim, known: list[Claim]) -> Claim | None:
-    """Return a claim that another digest contradicts, or any where none is of the same model."""
+    """Return a known claim with another digest, or the first one if no known claim is about the same model."""
     for other in known:
         if claim.file is not None and other.file is not None and not same_model(claim, other):
             return other
@@ -92,7 +92,7 @@ def _contradicted(claim: Claim, known: list[Claim]) -> Claim | None:
 
 
 def claim_hint(claim: Claim, other: Claim) -> str:
-    """Return the hint for two reports of different models: one may be stale, or two models are meant."""
+    """Return the hint for two reports of different models: one report may be old, or two models are meant."""
     if claim.file is None or other.file is None or not same_file(claim.path, other.path):
         return f"give the reports of one model; {ANOTHER_MODEL}"
     again = f"run `qdqtool {other.command}` and `qdqtool {claim.command}` again"
@@ -100,7 +100,7 @@ def claim_hint(claim: Claim, other: Claim) -> str:
 
 
 def refuse(claims: Sequence[Claim], others: Iterable[Claim], alike: Claim) -> Never:
-    """Refuse a report that is about other models than the rest, with a hint about the one that it is most like."""
+    """Refuse a report about other models than the other reports; the hint is about the most similar model."""
     about, rest = ", ".join(map(str, claims)), " and ".join(map(str, others))
     raise UsageError(
         f"the reports do not belong together: {claims[0].source} is about {about}, the others about {rest}",
@@ -109,7 +109,7 @@ def refuse(claims: Sequence[Claim], others: Iterable[Claim], alike: Claim) -> Ne
 
 
 def same_content(first: ModelFile, second: ModelFile) -> bool:
-    """Return whether two files are equal, as far as their digests are known."""
+    """Return whether all known digests of two files are equal."""
     if first.sha256 != second.sha256:
         return False
     others = {each.name: each for each in second.external_data}
@@ -127,7 +127,7 @@ _OF_FLOAT = ("convert", "quantize", "sensitivity")
 
 
 def quantized_claims(report: SavedReport) -> Iterator[Claim]:
-    """Yield what a report says of the quantized model; nothing where it is not about one."""
+    """Yield the claim of a report about the quantized model, if it has one."""
     claim = partial(Claim, report.source, command=report.command)
     match report.content:
         case QuantizeReport(output=path, output_file=file):
@@ -145,7 +145,7 @@ def quantized_claims(report: SavedReport) -> Iterator[Claim]:
 
 
 def float_claims(report: SavedReport) -> Iterator[Claim]:
-    """Yield what a report says of the float model; nothing where it names none."""
+    """Yield the claim of a report about the float model, if it has one."""
     claim = partial(Claim, report.source, command=report.command)
     match report.content:
         case QuantizeReport(model=path, model_file=file) | SensitivityReport(model=path, model_file=file):
@@ -163,7 +163,7 @@ def float_claims(report: SavedReport) -> Iterator[Claim]:
 
 
 def validated_claims(report: SavedReport) -> tuple[tuple[ModelReport, Claim], ...]:
-    """Return each model of a report of ``validate``; nothing for another report."""
+    """Return each model of a report of ``validate`` with its claim; nothing for other reports."""
     if not isinstance(report.content, ValidateReport):
         return ()
     return tuple(

@@ -1,4 +1,4 @@
-"""Read saved JSON reports, and recognize the command that printed each by its keys."""
+"""Read saved JSON reports, and recognize the command of each report by its keys."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Kind:
     command: str
     content: type[Report]
     keys: frozenset[str]
-    """Keys that this report has, and no other."""
+    """A combination of keys that no other report has."""
 
 
 _KINDS = (
@@ -49,13 +49,13 @@ _CURVE_HINT = "leave it out: the JSON report of quantize has the same states, an
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedCommand:
-    """A command that ended without a report; only ``--report html=FILE`` makes a page of it.
+    """A command that ended without a report; only ``--report html=FILE`` makes a page about it.
 
     Attributes:
         command: The command.
         model: Its model.
         message: The fault in one line.
-        hint: How to fix it; None where that is not known.
+        hint: How to fix it; None if that is unknown.
         exit_code: The exit code of the command.
     """
 
@@ -71,11 +71,11 @@ class SavedReport:
     """One report.
 
     Attributes:
-        source: The name of the file (the path where two files have the same name), and the step of a conversion.
+        source: The name of the file (the path if two files have the same name), and the step of a conversion.
         command: The command that printed it.
         content: Its decoded content.
-        qdqtool_version: The version that made it; None where the report does not name one.
-        is_step: Whether it is of a step of the conversion before it.
+        qdqtool_version: The version that made it; None if the report has no version.
+        is_step: Whether it is the report of a step of the conversion before it.
     """
 
     source: str
@@ -86,11 +86,11 @@ class SavedReport:
 
 
 def read_reports(paths: Sequence[Path], others: Sequence[Path] = ()) -> tuple[SavedReport, ...]:
-    """Read files with reports. A report of ``convert`` is followed by those of its steps.
+    """Read files with reports. A report of ``convert`` is followed by the reports of its steps.
 
     Args:
         paths: The files.
-        others: Files of the same page that are read on their own, from which their names must differ.
+        others: Other files of the same page; names in ``source`` must differ from their names too.
     """
     names = Counter(path.name for path in (*paths, *others))
     found = ((_read(path), path.name if names[path.name] == 1 else str(path)) for path in paths)
@@ -98,7 +98,7 @@ def read_reports(paths: Sequence[Path], others: Sequence[Path] = ()) -> tuple[Sa
 
 
 def read_document(document: Mapping[str, Any], source: str) -> tuple[SavedReport, ...]:
-    """Recognize a report that was decoded already. A report of ``convert`` is followed by those of its steps."""
+    """Recognize a decoded report. A report of ``convert`` is followed by the reports of its steps."""
     return tuple(_with_steps(_recognized(document, source)))
 
 
@@ -135,7 +135,7 @@ def _recognized(document: Mapping[str, Any], source: str) -> SavedReport:
 
 @dataclass(frozen=True, slots=True)
 class _StepReport(Report):
-    """The report of a step of a conversion as it was saved: its keys show of which command it is."""
+    """The saved report of a step of a conversion: its keys show its command."""
 
     keys: dict[str, Any]
 
@@ -154,11 +154,11 @@ _ADDED: Mapping[str, Mapping[str, Any]] = {
     "nodes": {"exclude": []},
     "preprocessing": {"kind": "images"},
 }
-"""Keys that the first versions did not write, and whose meaning no class fills in, by the key of their object."""
+"""Keys that the first versions did not write and that have no default in a class, by the key of their object."""
 
 
 def upgraded(value: Any, key: str = "") -> Any:
-    """Return a report of any version, or what it has at a key, with the keys of this version."""
+    """Return a report of any version, or its value at a key, with the keys of this version."""
     if isinstance(value, list):
         return [upgraded(each, key) for each in value]
     if not isinstance(value, Mapping):
@@ -167,7 +167,7 @@ def upgraded(value: Any, key: str = "") -> Any:
 
 
 def _describe_document(document: Mapping[str, Any]) -> str:
-    """Say what a document is that no kind fits: the failure of a command, another report, or neither."""
+    """Describe a document of no known kind: the failure of a command, another report, or neither."""
     error = document.get("error")
     if document.keys() == {"schema_version", "error"} and isinstance(error, dict):
         return f"is the error of a command that failed, and no report: {error.get('message')}"
@@ -183,7 +183,7 @@ def _fits(document: Mapping[str, Any], name: str) -> bool:
 
 
 def step_source(conversion: str, step: str) -> str:
-    """Return what the page calls the report of a step of a conversion."""
+    """Return the name of the report of a step of a conversion on the page."""
     return f"{conversion}, step {step}"
 
 

@@ -1,4 +1,4 @@
-"""The reports of one model, joined: reports of several models, or of several runs of ``quantize``, are refused."""
+"""Join the reports of one model; reports of several models or of several runs of ``quantize`` are refused."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from qdqtool.results import Report
 
 Content = TypeVar("Content", bound=Report | FailedCommand)
 _SINGLE = ("convert", "quantize", "sensitivity", "inspect")
-"""Commands whose reports describe the same thing when there are two of them."""
+"""Commands that may have only one report for each model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Everything that is known of one quantized model.
+    """Everything that is known about one quantized model.
 
     Attributes:
         reports: The reports, in the order given.
-        float_model: The file of the float model; None where no report names it.
-        quantized_model: The file of the quantized model; None where no report names it.
-        quantized: The same with its digests.
+        float_model: The file of the float model; None if no report names it.
+        quantized_model: The file of the quantized model; None if no report names it.
+        quantized: The quantized model with its digests.
         original: The float model with its digests.
     """
 
@@ -54,15 +54,15 @@ class Story:
                 yield report.source, report.content
 
     def first(self, kind: type[Content]) -> Content | None:
-        """Return the first report of a kind; None where there is none."""
+        """Return the first report of a kind, or None if there is none."""
         return next((content for _, content in self.each(kind)), None)
 
     def validated(self) -> Iterator[tuple[str, ModelReport]]:
-        """Yield what ``validate`` says of the quantized model, each with its source."""
+        """Yield the results of ``validate`` for the quantized model, each with its source."""
         yield from ((report.source, model) for report, model in self.of_this_model())
 
     def of_this_model(self) -> Iterator[tuple[SavedReport, ModelReport]]:
-        """Yield the same, each with the report that it is of."""
+        """Yield the results of ``validate`` for the quantized model, each with its report."""
         for report in self.reports:
             for model, claim in validated_claims(report):
                 if self.quantized is None or same_model(claim, self.quantized):
@@ -72,12 +72,12 @@ class Story:
 def join(reports: tuple[SavedReport, ...]) -> Story:
     """Join the reports of one model.
 
-    Reports with digests are of the same model where these are equal. Else two paths name the same file where one ends
-    with the other: reports may have been made from several folders.
+    Reports with equal digests are about the same model. Without digests, two paths name the same file if one ends with
+    the other, since reports may have been made from several folders.
 
     Raises:
-        UsageError: There is no report, two reports are of different models, or a command comes twice that describes
-            the whole model.
+        UsageError: There is no report, two reports are about different models, or there are two reports of a command
+            that may have only one.
     """
     if not reports:
         raise UsageError("a page needs at least one report")
@@ -119,7 +119,7 @@ def _only_validated(reports: Iterable[SavedReport]) -> Claim | None:
 
 
 def _check_sizes(reports: Iterable[SavedReport]) -> None:
-    """A model that was quantized again under the same name has, as a rule, another size."""
+    """Refuse reports with different sizes: the model may have been quantized again under the same name."""
     sizes = {}
     for each in reports:
         match each.content:

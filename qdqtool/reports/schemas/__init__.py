@@ -13,11 +13,11 @@ _SUFFIX = ".json"
 
 @dataclass(frozen=True, slots=True)
 class SchemaEntry:
-    """A schema in the list of them.
+    """A schema in the list of schemas.
 
     Attributes:
         name: Its name in commands.
-        about: What it describes, in one line.
+        about: Its description in one line.
     """
 
     name: str
@@ -45,7 +45,7 @@ def schema_text(name: str) -> str:
     """Return a schema as JSON of printable ASCII.
 
     Raises:
-        ArgumentError: There is none of that name.
+        ArgumentError: There is no schema of that name.
     """
     if name not in schema_names():
         tail = suggestion(name, schema_names())
@@ -54,11 +54,11 @@ def schema_text(name: str) -> str:
 
 
 def list_schemas() -> SchemaList:
-    """List the schemas with what each describes."""
+    """List the schemas with their descriptions."""
     return SchemaList(tuple(SchemaEntry(name, str(_schema(name)["description"])) for name in schema_names()))
 
 
 def _schema(name: str) -> dict[str, Any]:
-    """The content of a file, which has a line for each property."""
+    """Return the content of a file, which has a line for each property."""
     found: dict[str, Any] = json.loads((files(__name__) / f"{name}{_SUFFIX}").read_text(encoding="ascii"))
     return found

@@ -1,4 +1,4 @@
-"""Reports for a terminal: a function ``(report, console)`` for each kind of report."""
+"""Print reports on a terminal, with a function ``(report, console)`` for each kind of report."""
 
 import importlib
 import sys

@@ -1,4 +1,4 @@
-"""What reports have in common: samples, preparation, pairs that were put in, files and skipped nodes."""
+"""Parts that several reports print: samples, preparation, inserted pairs, files and skipped nodes."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -23,20 +23,20 @@ SHOWN_NODES = 4
 
 
 def print_repeated(samples: int, repeated: int, console: Console) -> None:
-    """Print that samples are equal to others, if there are such: a hundred copies of one show no more than it does."""
+    """Print that samples are equal to others, if some are: copies add no information."""
     if repeated:
         share = f"{repeated} of {plural(samples, 'sample')}"
         console.print(f"REPEATED {share} equal an earlier one: the data has {samples - repeated}", style="yellow")
 
 
 def print_preprocessing(how: Preprocessing | None, console: Console) -> None:
-    """Print how files became samples, if the data did not hold arrays."""
+    """Print how files were converted to samples, if the data was not arrays."""
     if how is not None:
         console.print(f"{how.kind}: {how}")
 
 
 def print_single(samples: int, repeated: int, console: Console) -> None:
-    """Print that all ranges come from one sample, if so: the accuracy that is measured on it is not that on others."""
+    """Print that all ranges come from one sample, if so: the accuracy on other samples is lower."""
     if samples - repeated == 1:
         console.print("ONE sample: what lies outside its ranges in other samples is clipped", style="yellow")
 
@@ -55,7 +55,7 @@ def print_chosen(chosen: str, trial: MethodTrial | None, console: Console) -> No
 
 
 def print_preparation(reports: Sequence[PreparationReport], console: Console) -> None:
-    """Print what became of each step that found something to do."""
+    """Print the result of each preparation step that found something to do."""
     for report in reports:
         if report.trial is not None and not report.trial.kept:
             _print_refused(report, report.trial, console)
@@ -84,8 +84,8 @@ def _print_refused(report: PreparationReport, trial: Trial, console: Console) ->
 
 
 def _measured(trial: Trial) -> str:
-    """Describe the output that decides a trial most: the one that falls most, or gains least."""
-    # The JSON report has them all.
+    """Describe the output that decides a trial: the one with the largest loss, or else the smallest gain."""
+    # The JSON report has all outputs.
     if trial.problem:
         return f"not measured: {escape(trial.problem)}"
     known = [(o.with_db - o.without_db, o) for o in trial.outputs if o.with_db is not None and o.without_db is not None]
@@ -97,12 +97,12 @@ def _measured(trial: Trial) -> str:
     effect = f"measured SQNR {output.without_db:.1f} dB without, {output.with_db:.1f} dB with{among} ({samples})"
     if trial.kept or trial.sample_gain_db is None or trial.gain_error_db is None:
         return effect
-    # A gain that is no larger than its standard error is refused, too.
+    # A gain that does not exceed its standard error is refused too.
     return f"{effect}, {trial.sample_gain_db:+.1f} ± {trial.gain_error_db:.1f} dB for a sample"
 
 
 def print_given(given: GivenReport, console: Console) -> None:
-    """Print where ranges of another tool came from, and what of them could not be used."""
+    """Print the source of another tool's ranges, and which of them could not be used."""
     console.print(
         f"ranges of {plural(given.tensors, 'tensor')} from {escape(given.source)} ({given.format}, {given.mode})"
     )
@@ -118,7 +118,7 @@ def print_given(given: GivenReport, console: Console) -> None:
 
 
 def print_skipped(skipped: Sequence[NodeReason], console: Console) -> None:
-    """Print the quantizable nodes that get no pair, those with the same reason together."""
+    """Print the quantizable nodes without a pair, grouped by reason."""
     already = sum(node.reason == QUANTIZED_ALREADY.text for node in skipped)
     counted = ((already, "quantized already"), (len(skipped) - already, "unquantized"))
     if counts := ", ".join(f"{plural(count, 'node')} {what}" for count, what in counted if count):
@@ -132,7 +132,7 @@ def print_skipped(skipped: Sequence[NodeReason], console: Console) -> None:
 
 
 def print_high_precision(report: HighPrecisionReport | None, console: Console) -> None:
-    """Print how many nodes compute in float16, and why the others do not, those with the same reason together."""
+    """Print how many nodes compute in float16, and why the others do not, grouped by reason."""
     if report is None:
         return
     if report.note:
@@ -154,7 +154,7 @@ def _reason(node: NodeReason) -> str:
 
 
 def print_counts(pairs: Sequence[QuantizedTensor], model: str, console: Console) -> None:
-    """Print how many tensors of a model have a pair now."""
+    """Print how many tensors of a model were quantized."""
     weights = sum(pair.kind == "weight" for pair in pairs)
     counts = f"{plural(len(pairs) - weights, 'activation')} and {plural(weights, 'weight')} quantized"
     listed = " (-v lists them)" if pairs and not lists_all(console) else ""
@@ -169,7 +169,7 @@ def print_pairs(pairs: Sequence[QuantizedTensor], console: Console) -> None:
 
 
 def print_opset(before: int, after: int, console: Console) -> None:
-    """Print that the opset was raised, if it was."""
+    """Print the change of the opset, if there is one."""
     if after != before:
         console.print(f"opset raised from {before} to {after}, as the formats need")
 
@@ -200,7 +200,7 @@ def verdict_text(word: VerdictWord) -> Text:
 
 
 def print_reasons(reasons: Iterable[Judgement], console: Console) -> None:
-    """Print why a verdict is no better: the fact, and the option or command that changes it."""
+    """Print the reasons of a verdict: each fact, and the option or command that changes it."""
     for each in reasons:
         hint = f"; {escape(each.hint)}" if each.hint else ""
         console.print(Text.assemble((f"{each.state:<9}", "yellow"), f"{escape(each.detail)}{hint}"))

@@ -14,9 +14,9 @@ from qdqtool.reports.terminal import FittedTable, limit, named, print_rest, prin
 from qdqtool.samples.input_shapes import spell_shape
 
 SHOWN = 10
-"""Layers in a list."""
+"""Largest number of layers in a list."""
 SHOWN_NODES = 3
-"""Nodes of a layer that are named."""
+"""Largest number of nodes of a layer that are named."""
 
 _MEASURED = {
     "gpu": "between events on the GPU; copies of inputs and outputs are left out",
@@ -25,7 +25,7 @@ _MEASURED = {
 
 
 def render(report: BenchReport, console: Console) -> None:
-    """Print the times, the clocks, the speedup, the layers that lose and the verdict of the gate."""
+    """Print the times, the clocks, the speedup, the slower layers and the verdict of the gate."""
     both = [each for each in (report.engine, report.against) if each is not None]
     console.print(Text.assemble(("bench ", "bold"), escape(report.engine.engine.file)))
     console.print(f"  with     {escape(str(report.engine.engine))}")
@@ -129,7 +129,7 @@ def _ms(value: float | None) -> str:
 
 
 def render_run(report: RunReport, console: Console) -> None:
-    """Print what ran on which GPU, and what was written."""
+    """Print the engine, the GPU that ran it, and the written file."""
     console.print(Text.assemble(("run ", "bold"), escape(report.engine.file)))
     console.print(f"  with     {escape(str(report.engine))}")
     console.print(f"  data     {escape(report.data.source)}: {plural(report.data.samples, 'sample')}")

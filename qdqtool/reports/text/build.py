@@ -21,7 +21,7 @@ from qdqtool.samples.input_shapes import spell_shape, spell_values
 
 SHOWN = 20
 SHOWN_NODES = 4
-"""Nodes with the same fallback that are named."""
+"""Largest number of nodes with the same fallback that are named."""
 
 _EVIDENCE = {
     "aot-dump": "Types are from the layer dump that the builder makes ahead of time. Float operands in it prove a "
@@ -33,7 +33,7 @@ _EVIDENCE = {
 
 
 def render(report: EngineReport, console: Console) -> None:
-    """Print targets and shapes, planned against actual types, the fallbacks with their reasons, and the files."""
+    """Print targets and shapes, planned and actual types, the fallbacks with their reasons, and the files."""
     _head(report, console)
     console.print()
     _precision(report, console)
@@ -110,13 +110,13 @@ def _precision(report: EngineReport, console: Console) -> None:
 
 
 def planned_and_achieved(kind: str, planned: int, achieved: int) -> str:
-    """Return how many nodes that were planned in a format run in it, in words."""
+    """Return how many of the nodes that are planned in a format run in this format, in words."""
     noun = "node runs" if planned == 1 else "nodes run"
     return f"{achieved} of {planned} planned {kind} {noun} in {kind} kernels"
 
 
 def _fallbacks(nodes: Sequence[NodePrecision], console: Console) -> None:
-    """Print the nodes that do not run as planned, those that differ in their name only together."""
+    """Print the nodes that do not run as planned; nodes that differ only in their name are grouped."""
     groups: dict[Hashable, list[NodePrecision]] = {}
     for index, node in enumerate(nodes):
         key = index if lists_all(console) else (node.op_type, node.planned, node.actual, node.reason)
@@ -144,7 +144,7 @@ def _locked(found: Locked) -> Text:
 
 
 def _nothing_quantized(report: EngineReport) -> str:
-    """Return the remark that no Q/DQ has an effect, as for compute capability 7.5; empty where some has."""
+    """Return the remark that no node runs quantized, such as for compute capability 7.5; empty if one does."""
     actual = {node.actual for node in report.nodes}
     if not report.nodes or UNKNOWN in actual or report.evidence == "none" or any(report.achieved.values()):
         return ""
@@ -179,7 +179,7 @@ _STAGES = {"validate": "validate gate", "parse": "parser", "build": "builder", "
 
 
 def render_refused(report: RefusedReport, console: Console) -> None:
-    """Print every reason when there are several; a single one is the error message itself."""
+    """Print all reasons if there are several; a single reason is already in the error message."""
     if len(report.refusals) < 2:
         return
     console.print(Text.assemble((escape(report.model), "bold"), f": the {_STAGES[report.stage]} refuses"))
@@ -198,7 +198,7 @@ _STATES = {"passed": ("passed", "green"), "failed": ("FAILED", "bold red"), "not
 
 
 def render_verified(report: VerifyReport, console: Console) -> None:
-    """Print every check with what was found, and how many passed, failed or were not possible."""
+    """Print the result of every check, and how many passed, failed or were not possible."""
     console.print(Text(escape(report.engine), "bold"))
     width = max(len(check.name) for check in report.checks)
     for check in report.checks:

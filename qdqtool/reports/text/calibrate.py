@@ -19,7 +19,7 @@ from qdqtool.reports.text._shared import (
 
 
 def render(report: CalibrateReport, console: Console) -> None:
-    """Print what was run, which tensors were never seen, and where the ranges are."""
+    """Print the data, the tensors without values, and the file with the ranges."""
     source = escape(data_origin(report.data))
     console.print(
         Text.assemble(

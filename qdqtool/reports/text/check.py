@@ -19,7 +19,7 @@ SHOWN = 10
 
 
 def render(report: CheckReport, console: Console) -> None:
-    """Print what was compared with what, the gates, the worst places, what makes the noise and the verdict."""
+    """Print the compared models, the gates, the worst outputs and tensors, the noisiest layers and the verdict."""
     against = f" against {escape(report.baseline)}" if report.baseline is not None else ""
     console.print(Text.assemble(("check ", "bold"), escape(report.model), against))
     _print_setup(report, console)
@@ -56,7 +56,7 @@ def _print_setup(report: CheckReport, console: Console) -> None:
 
 
 def _evaluators(report: CheckReport) -> str:
-    """Return, in one line, the nodes that ONNX Runtime did not run unchanged, and why."""
+    """Return the number of nodes that ONNX Runtime did not run unchanged, and why, in one line."""
     by = Counter((found.evaluated_by, found.reason) for found in report.evaluated)
     parts = (f"{plural(count, 'node')} by {evaluator} ({escape(reason)})" for (evaluator, reason), count in by.items())
     return "; ".join(parts)
@@ -135,7 +135,7 @@ def _print_notes(report: CheckReport, console: Console) -> None:
 
 
 def _print_noise(report: CheckReport, console: Console) -> None:
-    """Print the layers that make the noise at the worst output; where none is known, the tensors with most noise."""
+    """Print the layers that make the noise at the worst output or, if none is known, the tensors with most noise."""
     if report.blame is not None:
         console.print()
         print_pairs_blamed(report.blame, console)
@@ -160,7 +160,6 @@ def _print_verdict(report: CheckReport, console: Console) -> None:
 
 
 def _worst(report: CheckReport) -> str:
-    """Return the worst output and the gate that judged it, in words."""
     worst = report.worst_output
     if worst is None:
         return "all compared outputs are exact"

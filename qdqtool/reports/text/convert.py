@@ -21,7 +21,7 @@ _STYLES = {"passed": "green", "failed": "bold red", "not reached": "yellow", "no
 
 
 def render(report: ConversionReport, console: Console) -> None:
-    """Print the verdict, the steps, the report of the one that failed, the files and what can be done next."""
+    """Print the report of a failed step, the verdict, the steps, the files and the next command."""
     failed = None if report.failed is None else report.step(report.failed)
     if failed is not None:
         _print_details(failed, console)
@@ -39,7 +39,7 @@ def render(report: ConversionReport, console: Console) -> None:
 
 
 def _print_details(step: StepReport, console: Console) -> None:
-    """Print the report of the step that failed as its command does."""
+    """Print the report of the failed step, as its command would."""
     kinds = {ValidateReport: "findings", CheckReport: "check", EngineReport: "build", RefusedReport: "build_refused"}
     kind = next((name for each, name in kinds.items() if isinstance(step.report, each)), None)
     if kind is not None:
@@ -48,7 +48,6 @@ def _print_details(step: StepReport, console: Console) -> None:
 
 
 def _lines(step: StepReport, measured: MeasuredOn | None) -> list[str]:
-    """Return what is said of a step."""
     if step.state == "failed":
         return [f"missed {escape(', '.join(step.missed))}" if step.missed else f"exit code {step.exit_code}"]
     found = step.report
@@ -90,7 +89,7 @@ def _worst(report: CheckReport) -> str:
 
 
 def _samples(measured: MeasuredOn) -> list[str]:
-    """Return which samples the check ran, and what was chosen with them."""
+    """Return which samples the check ran, and whether these samples also chose something."""
     if measured.part == "held back":
         kind = "random hold-out sample" if measured.data == "random" else "hold-out sample"
         return [f"on {plural(measured.samples, kind)}; they chose only the final ranges"]

@@ -1,4 +1,4 @@
-"""What changed in Q/DQ between two models, for a terminal."""
+"""Print the changes of Q/DQ between two models on a terminal."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -13,16 +13,16 @@ from qdqtool.reports.blocks import scoped
 from qdqtool.reports.terminal import limit, print_rest
 
 SHOWN = 50
-"""Pairs of one kind that are printed; the rest is counted."""
+"""Largest number of printed pairs of one kind; the others are counted."""
 
 READERS = 4
-"""Readers of a pair that are named."""
+"""Largest number of named readers of a pair."""
 
 Each = TypeVar("Each")
 
 
 def render(report: DiffReport, console: Console) -> None:
-    """Print what is gone, different, elsewhere and new, then one line that sums up."""
+    """Print removed, changed, moved and added pairs, then a summary in one line."""
     console.print(Text(f"{escape(report.before)} -> {escape(report.after)}", "bold"))
     for change in report.versions:
         console.print(f"  {escape(change.what)}: {change.before} -> {change.after}")
@@ -92,7 +92,7 @@ def _disturbed(each: DisturbedReader) -> Text:
 
 
 def _steps(pairs: tuple[PairInfo, ...]) -> str:
-    """Return the pairs in the order of the data."""
+    """Return the pairs in the order in which data passes them."""
     shown = ", then ".join(f"{pair.type} of scale {_scale(pair)}" for pair in reversed(pairs))
     return shown or "a float tensor"
 

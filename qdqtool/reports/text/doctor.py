@@ -11,7 +11,7 @@ _STYLES = {"ok": "green", "missing": "yellow", "broken": "red"}
 
 
 def render(report: DoctorReport, console: Console) -> None:
-    """Print the machine, its packages, what each command can do, the targets and the problems."""
+    """Print the machine, its packages, which commands work, the targets and the problems."""
     console.print(Text(f"qdqtool {report.qdqtool}, Python {report.python}, {report.platform}", "bold"))
     for gpu in report.gpus:
         console.print(f"GPU {escape(gpu.name)}, compute capability {gpu.compute_capability}")

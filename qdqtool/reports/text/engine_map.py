@@ -14,7 +14,7 @@ from qdqtool.reports.text.build import planned_and_achieved
 from qdqtool.samples.calibration_note import CalibrationNote
 
 SHOWN_NODES = 2
-"""Nodes of one kernel that are named; JSON has them all."""
+"""Largest number of named nodes of one kernel; JSON has all of them."""
 
 _KINDS = {
     "quantize": "quantizes",
@@ -26,7 +26,7 @@ _KINDS = {
 
 
 def render(report: EngineMap, console: Console) -> None:
-    """Print what the engine is, its kernels in order, the proven conversions, and those that the GPU decides."""
+    """Print the engine, its kernels in order, the proven conversions, and the tensors that the GPU decides about."""
     _head(report, console)
     console.print()
     if not report.kernels:

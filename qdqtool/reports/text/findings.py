@@ -1,4 +1,4 @@
-"""What `validate` prints on a terminal: findings, counts of them, and the settings in force."""
+"""Print the reports of `validate` on a terminal: findings, counts of findings, and the settings in use."""
 
 import json
 import shlex
@@ -20,17 +20,17 @@ from qdqtool.reports.terminal import FittedTable, limit, print_rest
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
 
 SHOWN = 10
-"""Findings of one rule that are printed for one target; the rest is counted."""
+"""Largest number of printed findings of one rule for one target; the others are counted."""
 
 
 def render(report: ValidateReport, console: Console, *, show_context: bool = False, names_fixes: bool = True) -> None:
-    """Print every model with its findings, then one line that sums up.
+    """Print every model with its findings, then a summary in one line.
 
     Args:
         report: The findings.
         console: Where to print.
-        show_context: Also print what each node reads from and what reads it.
-        names_fixes: Whether to end with the options that fix what can be fixed; not after these were tried.
+        show_context: Whether to print the neighbors of each node in the graph.
+        names_fixes: Whether to end with the options that apply fixes; false after fixes were tried.
     """
     for model in report.models:
         _model(model, console, show_context=show_context)
@@ -54,13 +54,13 @@ def _model(model: ModelReport, console: Console, *, show_context: bool) -> None:
 
 
 def _alike(model: ModelReport) -> list[tuple[list[str], TargetReport]]:
-    """The reports of a model, those that differ in the target alone together."""
+    """Return the reports of a model; reports that differ only in the target are grouped."""
     alike: dict[TargetReport, list[TargetReport]] = {}
     for target in model.targets:
         ignored = tuple(each for each in target.ignored if each.count)
         bare = replace(target, target="", checked=(), ignored=ignored, parser=None, parser_note="", parser_messages=())
         alike.setdefault(bare, []).append(target)
-    # One of them has a parser, and the line about all of them says whether it was asked.
+    # One of them may have a parser; the line about the group says whether the parser was run.
     return [
         ([each.target for each in group], next((each for each in group if each.parser is not None), group[0]))
         for group in alike.values()
@@ -80,7 +80,7 @@ def _target(names: str, model: ModelReport, target: TargetReport, console: Conso
 
 
 def _left_out(model: ModelReport, target: TargetReport) -> str:
-    """What the verdict does not cover: a model without Q/DQ, findings that are not shown, a parser that is absent."""
+    """Return the limits of the verdict: a model without Q/DQ, hidden findings, a missing parser."""
     ignored = [each for each in target.ignored if each.count]
     omitted = (
         (target.suppressed, "suppressed"),
@@ -92,7 +92,7 @@ def _left_out(model: ModelReport, target: TargetReport) -> str:
     if target.parser == "asked":
         words.append("parser asked")
     elif target.parser is not None and target.parser_note:
-        # Without a note it is off as the user wanted it.
+        # Without a note, the user disabled the parser.
         words.append(f"parser {target.parser}: {escape(target.parser_note)}")
     return f" ({', '.join(words)})" if words else ""
 
@@ -107,7 +107,7 @@ def _rule(findings: list[Finding], path: str, console: Console, *, show_context:
 
 
 def _remedy(code: str, path: str) -> str:
-    """Return the remedy of a rule; a command in it names the file, so that it can be pasted."""
+    """Return the remedy of a rule; its command has the file name, so that it can be pasted."""
     made = path.removesuffix(".onnx") + ".qdq.onnx"
     return rules.get(code).remedy.replace("MODEL -o OUT", f"{shlex.quote(path)} -o {shlex.quote(made)}")
 
@@ -128,7 +128,7 @@ def _line(finding: Finding) -> Text:
 
 
 def _fix_hint(fixable: int, safe: int) -> str:
-    """How many findings have a fix, how many of the fixes are safe, and the options that make them."""
+    """Return how many findings have a fix, how many fixes are safe, and the options that apply them."""
     options = "--fix -o FILE" if safe else "--fix --unsafe-fixes -o FILE"
     count = f"up to {safe}" if safe else "none"
     others = ", with --unsafe-fixes the others too" if 0 < safe < fixable else ""
@@ -149,7 +149,7 @@ def render_statistics(report: Statistics, console: Console) -> None:
 
 
 def render_settings(report: Settings, console: Console) -> None:
-    """Print the file they come from, and each setting as a file would spell it."""
+    """Print the settings in the form of a settings file, with the file that they come from."""
     policy = report.policy
     source = escape(str(report.source)) if report.source is not None else "no file; command line and defaults"
     console.print(f"# {source}")
@@ -162,7 +162,7 @@ def render_settings(report: Settings, console: Console) -> None:
         "fail-on": report.fail_on,
         "baseline": str(report.baseline) if report.baseline is not None else "",
     }
-    # Not given means: where it is installed, and the model is not large. A file has no word for that.
+    # The default (run the parser if it is installed and the model is not large) cannot be written in a file.
     if policy.parser is not None:
         rows["parser"] = policy.parser
     for key, value in rows.items():

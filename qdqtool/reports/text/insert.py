@@ -15,7 +15,7 @@ SHOWN = 10
 
 
 def render(report: InsertReport, console: Console) -> None:
-    """Print what was quantized, where the output is and how large, and what else there is to know."""
+    """Print the quantized tensors, the output with its size, warnings and notes."""
     print_counts(report.quantized, report.model, console)
     print_files(report.output, report.external_data, report.sizes, console)
     _print_warnings(report, console)
@@ -40,7 +40,7 @@ def _print_warnings(report: InsertReport, console: Console) -> None:
 
 
 def render_matches(report: MatchesReport, console: Console) -> None:
-    """Print what each pattern matches, then every node with what would become of it."""
+    """Print the matches of each pattern, then the nodes that would and would not be quantized."""
     for match in report.patterns:
         console.print(
             f"{match.option} '{escape(match.pattern)}' matches {plural(len(match.nodes), 'node')}, {_effect(match)}",

@@ -10,7 +10,7 @@ from qdqtool.reports.terminal import FittedTable
 
 
 def render(report: InspectReport, console: Console) -> None:
-    """Print sizes and opsets, inputs and outputs, the Q/DQ inventory, coverage, and the tensors when they are there."""
+    """Print sizes and opsets, inputs and outputs, the Q/DQ inventory, coverage, and the tensors if there are any."""
     _head(report, console)
     console.print()
     console.print(_inventory(report) if report.groups else Text("no QuantizeLinear or DequantizeLinear", "yellow"))
@@ -73,7 +73,7 @@ def _tensors(tensors: tuple[TensorInfo, ...]) -> FittedTable:
 
 
 def shape_text(shape: Shape | None) -> str:
-    """A shape as ``[1, 3, height, ?]``; ``[...]`` where the rank is unknown."""
+    """Return a shape as ``[1, 3, height, ?]``, or ``[...]`` if the rank is unknown."""
     if shape is None:
         return "[...]"
     return f"[{', '.join('?' if dim is None else escape(str(dim)) for dim in shape)}]"

@@ -1,4 +1,4 @@
-"""Pages of the manual, and lists of them and of the schemas, for a terminal."""
+"""Print pages of the manual, the list of pages and the list of schemas on a terminal."""
 
 from rich.console import Console
 from rich.markdown import Markdown

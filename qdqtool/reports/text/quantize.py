@@ -34,7 +34,7 @@ from qdqtool.reports.text.sensitivity import print_blame, print_pair_errors
 
 
 def render(report: QuantizeReport, console: Console) -> None:
-    """Print how the model was made and what was not quantized; then files, accuracy and verdict, to stay in sight."""
+    """Print how the model was made and the unquantized nodes; then files, accuracy and verdict, which stay visible."""
     _print_making(report, console)
     print_skipped(report.skipped, console)
     print_pairs(report.quantized, console)
@@ -44,14 +44,13 @@ def render(report: QuantizeReport, console: Console) -> None:
 
 
 def _has_details(report: QuantizeReport, console: Console) -> bool:
-    """Whether anything is printed in front of the result."""
     made = (report.calibration, report.preparation, report.inlined, report.corrected, report.separated)
     left = (report.degenerate, report.high_precision, report.skipped, lists_all(console) and report.quantized)
     return any((*made, *left))
 
 
 def _print_making(report: QuantizeReport, console: Console) -> None:
-    """Print what was done to the model besides putting pairs in."""
+    """Print the changes to the model, apart from the insertion of pairs."""
     if report.calibration is not None:
         _print_calibration(report.calibration, console)
     print_preparation(report.preparation, console)
@@ -69,7 +68,6 @@ def _print_making(report: QuantizeReport, console: Console) -> None:
 
 
 def _print_result(report: QuantizeReport, console: Console) -> None:
-    """Print what came of it, so that the verdict comes last."""
     print_counts(report.quantized, report.model, console)
     _print_files(report, console)
     print_opset(report.opset_before, report.opset_after, console)
@@ -87,7 +85,7 @@ def _print_result(report: QuantizeReport, console: Console) -> None:
 
 
 def _print_noise(report: QuantizeReport, console: Console) -> None:
-    """Print the layers that make the noise at the worst output; where none is known, the pairs with most noise."""
+    """Print the layers that make the noise at the worst output or, if none is known, the pairs with most noise."""
     if report.blame is not None:
         print_blame(report.blame, console)
     if report.accuracy is not None and (lists_all(console) or report.blame is None or not report.blame.layers):
@@ -106,7 +104,7 @@ def _print_files(report: QuantizeReport, console: Console) -> None:
 
 
 def _print_way_to_better(report: QuantizeReport, console: Console) -> None:
-    """Print how to find the layers that cost most, where an output keeps little."""
+    """Print how to find the layers that cost most, if an output has a low SQNR."""
     used, outputs = report.calibration, () if report.accuracy is None else report.accuracy.outputs
     if used is None or used.random or not any(each.sqnr_db is not None and each.sqnr_db < FAIR_DB for each in outputs):
         return
@@ -191,7 +189,7 @@ SHOWN_STATES = 8
 
 
 def print_goal(goal: GoalReport, console: Console) -> None:
-    """Print how the goal was reached, and the layers that leave the quantized format, the most costly first."""
+    """Print how the accuracy target was reached, and the layers out of the quantized format, most costly first."""
     before = "keeps no noise" if goal.worst_without_db is None else f"keeps {goal.worst_without_db:.1f} dB"
     if goal.worst_without_db is not None and math.isinf(goal.worst_without_db):
         before = "is NaN or infinite somewhere"
@@ -230,21 +228,21 @@ def _loss(loss: float, metric: MetricGoal) -> str:
 
 SHOWN_OUTPUTS = 20
 POOR_DB = 10.0
-"""Below this noise is more than a tenth of the signal's power: no task survives it, so the line stands out."""
+"""Below this SQNR, noise is more than a tenth of the signal's power: no task works with it, so the line is colored."""
 
 DOUBT_DB = 0.5
-"""A standard error from this on is printed: so few or so uneven samples tell no more."""
+"""Standard errors of at least this are printed: the samples are too few or too uneven for a precise SQNR."""
 
 LOST_DB = 0.0
 """Below this the gate `accuracy` of `check` fails."""
 
 
 _BASELINES = {"keep": "model as given", "replace": "model without its Q/DQ (`qdqtool check --baseline FLOAT.onnx`)"}
-"""The model that the accuracy is measured against, by what became of earlier Q/DQ."""
+"""The model that the accuracy is measured against, by the treatment of existing Q/DQ."""
 
 
 def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = "float model") -> None:
-    """Print what an output lost against the baseline, in dB."""
+    """Print the SQNR of each output against the baseline."""
     if accuracy is None:
         console.print("accuracy not measured: there is no data (--calib-data)")
         return
@@ -274,7 +272,7 @@ def _print_metric(metric: MetricResult, baseline: str, console: Console) -> None
 
 
 def _measured_on(accuracy: Accuracy) -> Text:
-    """Return which samples were run, and whether they chose something."""
+    """Return which samples were run, and whether these samples also chose something."""
     if accuracy.held_back:
         return Text(f"{plural(accuracy.samples, 'hold-out sample')} of the calibration data")
     if accuracy.validation is not None:

@@ -10,7 +10,7 @@ from qdqtool.reports.terminal import print_written
 
 
 def render_converted(report: ConvertReport, console: Console) -> None:
-    """Print what was read and written."""
+    """Print the ranges that were read, and the written file."""
     method = f", thresholds by {escape(report.method)}" if report.method else ""
     count = plural(report.tensors, "tensor")
     console.print(f"ranges of {count} from {escape(report.source)} ({report.read_as}{method})")
@@ -22,7 +22,7 @@ def render_converted(report: ConvertReport, console: Console) -> None:
 
 
 def render_merged(report: MergeReport, console: Console) -> None:
-    """Print what was joined, and where it is."""
+    """Print the shards that were merged, and the written file."""
     what = f"ranges of {plural(report.tensors, 'tensor')}"
     how = f"calibrated with {escape(report.method)} over {plural(report.samples, 'sample')}"
     console.print(Text.assemble((what, "bold"), f" from {plural(len(report.shards), 'shard')}, {how}"))

@@ -9,7 +9,7 @@ from qdqtool.reports.terminal import FittedTable, print_written, sizes_line
 
 
 def render(report: ReduceReport, console: Console) -> None:
-    """Print how small the model became and in how many runs, how it fails, and what was written."""
+    """Print the size of the reduced model, the number of runs, the failure, and the written files."""
     before, after = report.sizes_before, report.sizes_after
     left = f"{plural(after.nodes, 'node')} of {before.nodes} left"
     console.print(Text.assemble((left, "bold"), f" of {escape(report.model)}, in {plural(report.runs, 'run')}"))

@@ -1,4 +1,4 @@
-"""What fixing, normalizing and stripping did to a model, for a terminal."""
+"""Print the reports of fixing, normalizing and stripping on a terminal."""
 
 import re
 import shlex
@@ -29,7 +29,7 @@ from qdqtool.reports.text import findings
 
 
 def render_fixes(report: FixReport, console: Console) -> None:
-    """Print the changes of every model, then the findings that are left."""
+    """Print the changes of every model, then the remaining findings."""
     for model in report.models:
         _model(model, console)
     left = tuple(ModelReport(model.path, model.targets, model.error) for model in report.models)
@@ -53,7 +53,7 @@ def _model(model: FixedModel, console: Console) -> None:
 
 
 def render_normalized(report: NormalizeReport, console: Console) -> None:
-    """Print what was rewritten, what that did to the outputs, and where the output is."""
+    """Print the rewritten forms, their effect on the outputs, and the written file."""
     count = plural(len(report.repaired.changes), "form")
     what = f"{count} rewritten" if report.repaired.changes else "nothing to rewrite"
     console.print(Text.assemble((what, "bold"), f" in {escape(report.model)}"))
@@ -66,7 +66,7 @@ def render_normalized(report: NormalizeReport, console: Console) -> None:
 
 
 def render_stripped(report: StripReport, console: Console) -> None:
-    """Print what was taken out, what stays and why, how large the files are and where the output is."""
+    """Print what was removed, what was kept and why, the sizes, and the written file."""
     pairs = sum(done.kind == "pair" for done in report.removed)
     weights = len(report.removed) - pairs
     done = [f"{plural(pairs, 'pair')} bypassed"] if pairs else []
@@ -94,10 +94,10 @@ def _restored(made: RestoredNode) -> str:
 
 
 SHOWN = 4
-"""How many nodes the text names where several have the same change."""
+"""Largest number of named nodes with the same change."""
 
 SHOWN_REMOVED = 12
-"""How many removed constants and nodes the text names."""
+"""Largest number of named removed constants and nodes."""
 
 Each = TypeVar("Each", Change, RefusedFix)
 
@@ -106,7 +106,7 @@ _STYLES = {"safe": "green", "unsafe": "bold yellow"}
 
 
 def print_repaired(repaired: Repaired, console: Console) -> None:
-    """Print the changes with label and proof, the refusals with their reason, and what the outputs became."""
+    """Print the changes with label and proof, the refusals with their reason, and the changes of the outputs."""
     for changes in _grouped(repaired.changes, console):
         console.print(_change(changes))
     if repaired.removed:
@@ -127,7 +127,7 @@ def print_repaired(repaired: Repaired, console: Console) -> None:
 
 
 def _grouped(items: Sequence[Each], console: Console) -> Iterator[list[Each]]:
-    """Those that differ in node and names only are together, in the order of the first; with ``--verbose`` none are."""
+    """Yield groups of items that differ only in node and names; with ``--verbose`` each item is its own group."""
     groups: dict[Hashable, list[Each]] = {}
     for index, item in enumerate(items):
         key = replace(item, node=None, graph="", description=_pattern(item.description))
@@ -186,7 +186,7 @@ def _output(output: OutputChange) -> Text:
 
 
 def _has_noise(output: OutputChange) -> bool:
-    """Return whether the model without Q/DQ differs from the model before the change; else the first SQNR says all."""
+    """Return whether the model without Q/DQ differs from the model before the change."""
     return not output.equal and output.before_db is not None
 
 

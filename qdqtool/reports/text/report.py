@@ -10,7 +10,7 @@ _STYLES = {"passed": "green", "failed": "bold red", "warning": "yellow"}
 
 
 def render(report: PageReport, console: Console) -> None:
-    """Print the verdict of the page, and where it is."""
+    """Print the verdict of the page, and its file."""
     _print_verdict("", report, console)
     if report.against is not None:
         _print_verdict("against ", report.against, console)

@@ -12,7 +12,7 @@ from qdqtool.reports.text.findings import STYLES
 
 
 def render(report: Catalogue, console: Console) -> None:
-    """Print a row for each rule; outside a terminal always one line, whatever COLUMNS says."""
+    """Print a row for each rule; outside a terminal each row is one line, regardless of COLUMNS."""
     table = FittedTable("code", "name", "severity", "effect", "targets", "rule", optional=("targets", "effect", "name"))
     for card in report.rules:
         worst = card.impacts[0] if len({impact.severity for impact in card.impacts}) == 1 else None
@@ -26,7 +26,7 @@ def render(report: Catalogue, console: Console) -> None:
 
 
 def render_rule(report: RuleCard, console: Console) -> None:
-    """Print what the rule asks, why, whom it affects, what to do, and its examples."""
+    """Print the rule, its reason, the affected targets, the fix, and its examples."""
     console.print(Text.assemble((f"{report.code} {report.name}", "bold"), f" (since {report.since})"))
     console.print(report.summary)
     console.print()

@@ -26,7 +26,7 @@ SHOWN_EFFECTS = 20
 
 
 def render(report: SensitivityReport, console: Console) -> None:
-    """Print the outputs with all layers quantized, then what each layer does."""
+    """Print the outputs with all layers quantized, then the effect of each layer."""
     layers = plural(len(report.nodes), "layer")
     console.print(
         Text.assemble(
@@ -77,10 +77,10 @@ def _in_decibels(value: float | None) -> str:
 
 
 def _print_layers(nodes: tuple[NodeEffect, ...], metric: MetricEffect | None, console: Console) -> None:
-    # The name of the metric stands in the line above; here it would be as wide as the table.
+    # The name of the metric is in the line above; here it would be as wide as the table.
     scored = () if metric is None else ("metric alone", "metric without")
     figures = ("noise", "alone dB", "gain dB", "cost", *scored)
-    # No other line has the names of all layers, so that none is shortened.
+    # No other line has the names of all layers, so names are not shortened.
     table = BarTable(
         "layer", texts=("operator",), bars="share of noise", figures=figures, of_whole=True, shortens=False
     )
@@ -107,7 +107,7 @@ SHOWN_LAYERS = 5
 
 
 def print_blame(blame: BlameReport, console: Console) -> None:
-    """Print the layers with their shares and the options that leave them in float, or that no layer stands out."""
+    """Print the layers with their shares and the options that leave them in float, or that no layer dominates."""
     if blame.problem:
         console.print(Text(f"layers NOT measured: {escape(blame.problem)}", "yellow"))
         return
@@ -129,11 +129,11 @@ def print_blame(blame: BlameReport, console: Console) -> None:
 
 
 FAR_DB = 10.0
-"""With all pairs off an output is so much nearer to the baseline than with all on; else pairs are not the cause."""
+"""If switching all pairs off gains less than this at an output, pairs are not the only cause."""
 
 
 def print_pairs_blamed(blame: BlameReport, console: Console) -> None:
-    """Print the layers whose pairs cost the output most, what could not be switched, and what pairs do not explain."""
+    """Print the layers whose pairs cost the output most, pairs that could not be switched, and unexplained noise."""
     print_blame(blame, console)
     if blame.float_db is not None and (blame.whole_db is None or blame.float_db < blame.whole_db + FAR_DB):
         console.print(
@@ -178,7 +178,7 @@ def _decibels(value: float | None) -> str:
 
 
 def print_worst_sample(output: OutputResult, console: Console) -> None:
-    """Print the worst sample of an output where it is far below the others: somebody should look at it."""
+    """Print the worst sample of an output, if it is far below the others and should be looked at."""
     if output.sample_sqnr is None or not output.worst_samples:
         return
     sample, all_ = output.worst_samples[0], output.sample_sqnr
@@ -208,17 +208,17 @@ def _others(samples: SampleDistribution) -> str:
 
 
 SHOWN_TENSORS = 8
-"""Rows that a table may have, so that the verdict fits on a terminal of 24 lines too."""
+"""Largest number of rows of a table, so that the verdict also fits on a terminal of 24 lines."""
 
 _LARGEST = 300
-"""Power of ten that the noise is not said to exceed."""
+"""Largest power of ten of the noise."""
 
 
 def print_noisiest(boundaries: Sequence[BoundaryResult], console: Console) -> None:
     """Print the tensors of a check whose noise is largest in relation to the baseline's values, if any has noise.
 
     Args:
-        boundaries: The quantized tensors; those without noise have no SQNR, nor have those whose baseline is 0.
+        boundaries: The quantized tensors; tensors without noise or with a baseline of 0 have no SQNR.
         console: Where to print.
     """
     noisy = [(found, found.sqnr_db) for found in boundaries if found.sqnr_db is not None]
@@ -242,7 +242,6 @@ def print_pair_errors(worst: Sequence[TensorAccuracy], console: Console) -> None
 
 
 def _print_tensors(rows: Sequence[tuple[str, str, str, float]], console: Console) -> None:
-    """Print name, scope, kind and SQNR in dB of tensors."""
     table = BarTable("  tensor", texts=("kind",), bars="RMS noise / signal", figures=("noise", "SQNR dB"))
     for tensor, graph, kind, sqnr_db in rows:
         noise = relative_noise(sqnr_db)
@@ -251,7 +250,7 @@ def _print_tensors(rows: Sequence[tuple[str, str, str, float]], console: Console
 
 
 def relative_noise(sqnr_db: float) -> float:
-    """Return the RMS of the noise divided by that of the signal: 0.1 for 20 dB."""
+    """Return the RMS of the noise divided by the RMS of the signal: 0.1 for 20 dB."""
     return 10 ** min(-sqnr_db / 20, _LARGEST)
 
 

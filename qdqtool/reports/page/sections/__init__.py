@@ -1,6 +1,6 @@
-"""The sections of the page, one a module. The package is walked: there is no list to edit.
+"""The sections of the page, one in each module; there is no list to edit.
 
-A module exposes ``SECTION``, a :class:`qdqtool.reports.page.section.Section`.
+A module defines ``SECTION``, a :class:`qdqtool.reports.page.section.Section`.
 """
 
 from functools import cache

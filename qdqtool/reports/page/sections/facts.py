@@ -1,4 +1,4 @@
-"""What two models are, and what came of them: each fact in two columns, with the difference."""
+"""Settings, results and origin of two models: each fact in two columns, with the difference."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COLUMNS = (Column("Fact"), Column("A", prose=True), Column("B", prose=True), Col
 
 
 def compared(pair: Pair) -> tuple[Block, ...]:
-    """Return the facts that are known of one of the models at least, and on what the SQNRs were measured."""
+    """Return the facts that are known for at least one model, and the data on which the SQNRs were measured."""
     rows = (_verdict(pair), *chain(setting_rows(pair), result_rows(pair), origin_rows(pair)))
     known = tuple(row.cells for row in rows if row.is_known)
     notes = tuple(_notes(pair))
@@ -57,7 +57,7 @@ def _notes(pair: Pair) -> Iterator[str]:
 
 
 def setting_rows(pair: Pair) -> Iterator[Row]:
-    """Yield how each model was quantized."""
+    """Yield the settings with which each model was quantized."""
     yield from (Row(name, in_words(pair.each(read))) for name, read in _SETTINGS)
 
 
@@ -67,7 +67,7 @@ def origin_rows(pair: Pair) -> Iterator[Row]:
 
 
 def builder(build: EngineReport) -> str:
-    """Return what built an engine, and for what."""
+    """Return the builder of an engine and its targets."""
     return f"{build.backend} {build.version} for {', '.join(build.targets) or 'the GPU of the machine'}"
 
 
@@ -105,13 +105,13 @@ def _checked_origin(story: Story) -> str | None:
 
 
 def references(story: Story) -> str | None:
-    """Return the sessions that computed the numbers of checks; None where there is none."""
+    """Return the sessions that computed the numbers of checks, or None without a check."""
     references = (check.reference for _, check in story.each(CheckReport))
     return _joined(f"{each.runtime} {each.version}, profile {each.profile}, on {each.cpu}" for each in references)
 
 
 def builders(story: Story) -> str | None:
-    """Return what built the engines, and for what; None where there is none."""
+    """Return the builders of the engines and their targets, or None without a build."""
     return _joined(builder(build) for _, build in story.each(EngineReport))
 
 
@@ -149,12 +149,12 @@ def result_rows(pair: Pair) -> Iterator[Row]:
 
 
 def sqnr(output: OutputResult | OutputAccuracy) -> float | None:
-    """Return the SQNR of an output in dB; infinite where it is exact."""
+    """Return the SQNR of an output in dB; infinite if the output is exact."""
     return EXACT if output.exact else output.sqnr_db
 
 
 def _checked(pair: Pair) -> Row:
-    """Return the worst SQNR of the checks that can be compared; else of all checks."""
+    """Return the worst SQNR of the checks that can be compared, or else of all checks."""
     pairs = check_pairs(pair)
     why = pairs[0].why if pairs else ""
     if pairs and not why:
@@ -165,7 +165,6 @@ def _checked(pair: Pair) -> Row:
 
 
 def _floats(checks: Iterable[CheckReport]) -> Iterator[OutputResult | OutputAccuracy]:
-    """Yield the float outputs of checks against a float model."""
     for check in checks:
         if check.baseline is not None:
             yield from (output for output in check.outputs if output.agreement is None)
@@ -182,7 +181,7 @@ def _worst_of(quantize: QuantizeReport | None) -> float | None:
 
 
 def _worst(outputs: Iterable[OutputResult | OutputAccuracy]) -> float | None:
-    """Return the smallest SQNR; None where that of an output is not known."""
+    """Return the smallest SQNR, or None if the SQNR of an output is unknown."""
     found = [sqnr(output) for output in outputs]
     known = [each for each in found if each is not None]
     return min(known) if known and len(known) == len(found) else None
@@ -206,7 +205,6 @@ def _nodes(story: Story, op_type: str) -> int | None:
 
 
 def _model_bytes(story: Story) -> int | None:
-    """Return the size of the quantized model with its external data."""
     quantize = story.first(QuantizeReport)
     if quantize is not None:
         return quantize.sizes.after
@@ -235,7 +233,7 @@ def _planned(build: EngineReport | None, kinds: Sequence[str]) -> int | None:
 
 
 def _achieved(build: EngineReport | None, kinds: Sequence[str]) -> int | None:
-    """Return how many of the planned nodes run as planned; None where the builder does not show it."""
+    """Return how many of the planned nodes run as planned, or None without evidence."""
     if build is None or build.evidence == "none":
         return None
     return sum(min(build.achieved.get(kind, 0), build.planned.get(kind, 0)) for kind in kinds)
@@ -254,7 +252,6 @@ def _findings(pair: Pair) -> Iterator[Row]:
 
 
 def _targets(story: Story) -> frozenset[str]:
-    """Return the targets whose rules were applied to a model."""
     quantize = story.first(QuantizeReport)
     of_quantize = {quantize.target} if quantize is not None else set()
     return frozenset(of_quantize | {target.target for _, model in story.validated() for target in model.targets})

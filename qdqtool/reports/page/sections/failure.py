@@ -1,4 +1,4 @@
-"""Why a command ended without a report, and what to do about it."""
+"""The failure of a command that ended without a report, and its hint."""
 
 from qdqtool.reports.blocks import Block, Lines
 from qdqtool.reports.page.section import Section

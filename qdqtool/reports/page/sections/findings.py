@@ -1,4 +1,4 @@
-"""The findings of ``validate`` and ``quantize``, with what their rules say."""
+"""The findings of ``validate`` and ``quantize``, with the texts of their rules."""
 
 from collections.abc import Iterator
 
@@ -21,8 +21,8 @@ COLUMNS: Columns[tuple[str, Finding]] = {
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return the findings, errors first, and the text of each rule that has some."""
-    # A set would have another order in every process, and so would findings of one rule.
+    """Return the findings, errors first, and the text of each rule with findings."""
+    # The order of a set differs from process to process, and with it the order of findings of one rule.
     found = sorted(
         dict.fromkeys(findings_of(story)), key=lambda each: (SEVERITIES.index(each[1].severity), each[1].code, each[0])
     )
@@ -37,7 +37,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
 
 
 def findings_of(story: Story) -> Iterator[tuple[str, Finding]]:
-    """Yield each target with a finding; one that two reports have comes twice."""
+    """Yield each finding with its target; a finding in two reports comes twice."""
     for _, model in story.validated():
         for target in model.targets:
             yield from ((target.target, finding) for finding in target.findings)

@@ -1,4 +1,4 @@
-"""The gates of ``check`` and ``build``, missed ones first."""
+"""The gates of ``check`` and ``build``, missed gates first."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ COLUMNS = (*gates.COLUMNS, Column("Report"))
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return a table of the gates, missed ones first."""
+    """Return a table of the gates, missed gates first."""
     rows = sorted(_rows(story), key=lambda row: str(row[1].sort))
     return (Table("Gates", COLUMNS, tuple(rows)),) if rows else ()
 

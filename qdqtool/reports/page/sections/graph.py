@@ -9,7 +9,7 @@ from qdqtool.reports.saved.story import Story
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return the drawing of the main graph of the quantized model; nothing where no report of ``quantize`` has it."""
+    """Return the drawing of the main graph of the quantized model; nothing if no report of ``quantize`` has it."""
     quantize = story.first(QuantizeReport)
     if quantize is None or not quantize.nodes:
         return ()
@@ -32,7 +32,7 @@ def _drawn(node: OutlineNode, layer: Layer | None) -> DrawnNode:
 
 
 def _state(planned: str, layer: Layer | None) -> tuple[NodeState, str]:
-    """Return the color of a node, and its precision in words: the precision in the engine where that is known."""
+    """Return the state of a node, and its precision in words: that in the engine if it is known."""
     actual = layer.actual if layer is not None else None
     if actual is not None and layer is not None and actual not in {layer.planned, "unknown"}:
         return "fallback", f"{actual}, planned {layer.planned}"
@@ -52,7 +52,7 @@ def _measured(layer: Layer | None) -> tuple[str, ...]:
 
 
 def _start(nodes: tuple[OutlineNode, ...], layers: dict[str, Layer]) -> int:
-    """Return the number of the noisiest layer, where a large graph is shown first; 0 where none is known."""
+    """Return the number of the noisiest layer, on which a large graph is first centered; 0 if none is known."""
     noise = {number: layers[node.name].noise_share or 0 for number, node in enumerate(nodes) if node.name in layers}
     return max(noise, key=lambda number: noise[number], default=0)
 

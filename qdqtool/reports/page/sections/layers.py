@@ -1,4 +1,4 @@
-"""What each layer does to the outputs, and how far its inputs are from those of the float model."""
+"""The effect of each layer on the outputs, and the SQNR of its inputs against the float model."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from qdqtool.reports.saved.story import Story
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return one row for each quantizable node; unless a report measured layers or tensors there is no table."""
+    """Return a table with a row for each quantizable node, if a report measured layers or tensors."""
     layers = join_layers(story)
     if not any(layer.is_measured for layer in layers):
         return ()
@@ -44,7 +44,7 @@ def _label(layer: Layer, leader: str) -> Cell:
 
 
 def _effect(layer: Layer, cell: Cell) -> Cell:
-    """Return a cell, or a dash where a node stays float or is measured with another one."""
+    """Return a cell, or a dash if a node stays float or is measured as part of another layer."""
     return NONE if layer.leader else _input(layer, cell)
 
 
@@ -92,8 +92,8 @@ class _Both:
     """A layer of both models.
 
     Attributes:
-        a: That of the first model.
-        b: That of the second one.
+        a: The layer in the first model.
+        b: The layer in the second model.
         cells: The row of the table.
     """
 
@@ -103,12 +103,12 @@ class _Both:
 
     @property
     def differs(self) -> bool:
-        """Whether anything that is known of both is different."""
+        """Whether any value that is known for both models differs."""
         return _planned_or_actual(self.a) != _planned_or_actual(self.b) or any(self._differences)
 
     @property
     def order(self) -> tuple[float, ...]:
-        """The smaller, the more it differs: float in one model alone, then noise, then SQNRs."""
+        """The sort key: layers that are float in only one model first, then by difference of noise, then of SQNRs."""
         return (-(self.a.stays_float != self.b.stays_float), *(-abs(found) for found in self._differences))
 
     @property
@@ -118,7 +118,7 @@ class _Both:
 
 
 def compared(pair: Pair) -> tuple[Block, ...]:
-    """Return the layers that both models have and that differ, those that differ most first."""
+    """Return the layers that differ between the models, largest differences first."""
     pairs = check_pairs(pair)
     checks = tuple(found.a for found in pairs), tuple(found.b for found in pairs)
     a, b = (
@@ -152,8 +152,8 @@ def _both(a: Layer, b: Layer, by_effect: str, by_check: str) -> _Both:
 
 
 def _shown(found: Compared, is_empty: tuple[bool, bool], why: str) -> Compared:
-    """Return the values with a dash where a layer cannot have one, and for a difference that is unfair."""
-    # The reason stands above the table: it is the same in every row.
+    """Return the values, with a dash for a value that a layer cannot have and for an unfair difference."""
+    # The reason is given above the table, since it is the same in every row.
     a, b, difference = found
     return NONE if is_empty[0] else a, NONE if is_empty[1] else b, NONE if why or any(is_empty) else difference
 

@@ -1,4 +1,4 @@
-"""Unquantized nodes and the reasons, and tensors that no scale serves well."""
+"""Unquantized nodes with the reasons, and tensors for which no scale is good."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DEGENERATE: Columns[DegenerateTensor] = {
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return the unquantized nodes; a sentence where every node could be quantized."""
+    """Return the unquantized nodes, or a sentence if every quantizable node is quantized."""
     quantize = story.first(QuantizeReport)
     if quantize is None:
         return ()
@@ -46,7 +46,7 @@ COVERAGE = (
 
 
 def compared(pair: Pair) -> tuple[Block, ...]:
-    """Return the nodes that ``quantize`` left in float in only one of the models, and the counts of ``inspect``."""
+    """Return the nodes that are unquantized in only one of the models, and the counts of ``inspect``."""
     return *_skipped(pair), *_coverage(pair)
 
 

@@ -1,4 +1,4 @@
-"""The files that each report is of, with their digests, and the version of qdqtool that made it."""
+"""The model files of each report, with their digests, and the version of qdqtool that made the report."""
 
 from collections.abc import Iterator
 
@@ -24,7 +24,7 @@ _OF_MODEL = (EngineReport, InspectReport, QuantizeReport, RefusedReport, Sensiti
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return a row for each file of a model that a report names with its digest."""
+    """Return a row for each model file for which a report has a digest."""
     rows = tuple(
         row for source, version, kind, path, file in _files(story) for row in _rows(source, version, kind, path, file)
     )
@@ -32,7 +32,6 @@ def blocks(story: Story) -> tuple[Block, ...]:
 
 
 def _files(story: Story) -> Iterator[tuple[str, str | None, str, str, ModelFile]]:
-    """Yield report, version, kind of model, path and digests."""
     for report in story.reports:
         content = report.content
         found: list[tuple[str, str | None, ModelFile | None]] = []

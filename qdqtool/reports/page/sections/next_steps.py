@@ -1,4 +1,4 @@
-"""What to try next: facts of the reports, each with a command."""
+"""Next steps: facts of the reports, each with a command."""
 
 from collections.abc import Iterator
 
@@ -19,7 +19,7 @@ NOTE = (
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return the steps; without any, a note that nothing stands out, and what is not known.
+    """Return the steps, or a note that nothing stands out, with a list of unknown facts.
 
     If the command ended without a report, the section about its failure has the hint.
     """

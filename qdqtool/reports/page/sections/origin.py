@@ -1,4 +1,4 @@
-"""Where the model comes from: files, data, versions, digests."""
+"""The origin of the model: files, data, versions, digests."""
 
 from collections.abc import Iterator
 
@@ -70,7 +70,7 @@ def _data(story: Story) -> Iterator[tuple[str, Cell]]:
 
 
 def _parts(story: Story) -> Iterator[tuple[str, str]]:
-    """Yield the check of a conversion, and the part of the samples that it ran."""
+    """Yield the source of the check of a conversion, and the part of the samples that the check ran."""
     for source, conversion in story.each(ConversionReport):
         if conversion.measured_on is not None:
             yield step_source(source, "check"), conversion.measured_on.part

@@ -1,4 +1,4 @@
-"""The accuracy of each output against the float model, and the samples at which it is worst."""
+"""The accuracy of each output against the float model, and its worst samples."""
 
 from __future__ import annotations
 
@@ -35,16 +35,12 @@ MEASURED: Columns[OutputAccuracy] = {
 
 
 class _Sample(NamedTuple):
-    """A sample at which an output is far off."""
-
     source: str
     output: OutputResult
     sample: WorstSample
 
 
 class _Spread(NamedTuple):
-    """How the samples of an output are distributed."""
-
     source: str
     output: str
     all: SampleDistribution
@@ -75,7 +71,7 @@ DISTRIBUTION: Columns[_Spread] = {
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return the outputs as ``check`` and ``quantize`` measured them, worst first, and the worst samples."""
+    """Return the accuracy of outputs from ``check`` and ``quantize``, worst first, and the worst samples."""
     compared = [
         (source, output)
         for source, checked in story.each(CheckReport)
@@ -121,7 +117,7 @@ def _files(sample: WorstSample) -> Cell:
 
 
 def _sample_sqnr(sample: WorstSample, all_: SampleDistribution | None) -> Cell:
-    """Return the SQNR of a sample; what is worse than any ratio sorts below all of them."""
+    """Return the SQNR of a sample; samples that are worse than any SQNR are sorted below all others."""
     if sample.nonfinite:
         return Cell(f"NaN or infinite in {plural(sample.nonfinite, 'element')}", float("-1e9"), "failed")
     if sample.zero_reference:
@@ -170,7 +166,7 @@ CODES = (
 
 
 def compared(pair: Pair) -> tuple[Block, ...]:
-    """Return the outputs of each pair of checks, the output that is worst in either model first."""
+    """Return the outputs of each pair of checks, sorted by the worse of the two models."""
     return tuple(table for found in check_pairs(pair) for table in _tables(found))
 
 

@@ -1,4 +1,4 @@
-"""Planned against actual precision of each node, with its kernel."""
+"""The planned and the actual precision of each node, with its kernel."""
 
 from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.engines.report import NodePrecision

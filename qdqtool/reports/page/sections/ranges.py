@@ -1,4 +1,4 @@
-"""The ranges of activations over the values that they took, and the scales of weights by channel."""
+"""The ranges of activations with their observed values, and the scales of weights by channel."""
 
 from collections.abc import Iterable
 
@@ -76,7 +76,7 @@ def _of_weights(known: frozenset[str]) -> Columns[WeightScales]:
 
 
 def _clipped(share: float | None) -> Cell:
-    """Return a cell with a share of 1, in percent with three digits: that of a good range is far below 0.01%."""
+    """Return a cell with a share in percent with three digits, because good ranges clip far less than 0.01%."""
     return number(None) if share is None else Cell(f"{100 * share:.3g}%", share)
 
 
@@ -97,7 +97,6 @@ def _histogram(found: ActivationRange) -> tuple[object, ...]:
 
 
 def _rounded(value: float) -> float:
-    """Return what is drawn, and shown with four digits."""
     return float(f"{value:.6g}")
 
 

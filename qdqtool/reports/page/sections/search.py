@@ -1,4 +1,4 @@
-"""Accuracy against cost: the states that the search of ``quantize`` measured, and the one that was written."""
+"""Accuracy against cost: the states that the search of ``quantize`` measured, and the written state."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ _X = "Cost in float"
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return the curve of a search with its table; nothing where ``quantize`` searched nothing."""
+    """Return the curve of a search with its table; nothing if ``quantize`` made no search."""
     quantize = story.first(QuantizeReport)
     search = quantize.search if quantize is not None else None
     if quantize is None or search is None:

@@ -19,7 +19,7 @@ COVERAGE: Columns[Coverage] = {
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return sizes in bytes, and the coverage that ``inspect`` reports of the quantized model."""
+    """Return sizes in bytes, and the coverage of the quantized model from ``inspect``."""
     rows = tuple(_sizes(story))
     facts = (Facts(rows),) if rows else ()
     inspected = story.first(InspectReport)

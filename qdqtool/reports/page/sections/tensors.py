@@ -1,4 +1,4 @@
-"""Every quantized tensor against that of the float model."""
+"""Every quantized tensor compared with the float model."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _Place = tuple[str, str]
 
 
 def compared(pair: Pair) -> tuple[Block, ...]:
-    """Return a table for each pair of checks, with the tensors that both quantize, and a list of the others."""
+    """Return a table for each pair of checks with the tensors that both models quantize, and a list of the others."""
     return tuple(block for found in check_pairs(pair) for block in _of(found))
 
 
@@ -68,12 +68,12 @@ def _of(pair: CheckPair) -> tuple[Block, ...]:
 
 
 def _differs(row: tuple[Cell, ...]) -> bool:
-    """Return whether the formats differ, or a value that is known of both models."""
+    """Return whether the formats differ, or a value that is known for both models."""
     return row[2].text != row[3].text or any(row[at].sort not in {None, 0.0} for at in _DIFFERENCES)
 
 
 def _tensors(check: CheckReport) -> dict[_Place, BoundaryResult]:
-    """Return each tensor once; if several nodes quantize a tensor, with the worst SQNR."""
+    """Return each tensor once; if several nodes quantize a tensor, the entry with the worst SQNR."""
     found: dict[_Place, BoundaryResult] = {}
     for each in check.boundaries:
         known = found.get((each.graph, each.tensor))
