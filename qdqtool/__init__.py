@@ -14,7 +14,7 @@ from typing import Any
 
 @cache
 def _homes() -> dict[str, str]:
-    """Return the module of each public name, as the stub lists them."""
+    """Return the module of each public name in the stub."""
     stub = Path(__file__).with_name("__init__.pyi").read_text(encoding="utf-8")
     imports = re.findall(r"^from (\S+) import (\([^)]*\)|.*)", stub, re.MULTILINE)
     return {name: module for module, names in imports for name in re.findall(r" as (\w+)", names)}

@@ -81,7 +81,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run the command line and leave the process with the documented exit code.
 
     Args:
-        arguments: Command-line words; default those of the process.
+        arguments: Command-line words; by default the words of this process.
     """
     if not sys.warnoptions:
         warnings.simplefilter("ignore")
@@ -166,7 +166,7 @@ def _lost(lost: Lost) -> int:
 
 
 def _fail(words: Sequence[str], message: str, code: int, hint: str | None = None, *, is_shown: bool = False) -> int:
-    """Print why there is no report: on stderr unless it is shown already, and on stdout where JSON was requested."""
+    """Print why there is no report: on stderr unless this was printed already, and on stdout if JSON was requested."""
     from qdqtool.reports.failure import Failure, tell, tell_programs
 
     failure = Failure(message, hint, code)

@@ -32,7 +32,7 @@ class QdqError(Exception):
 
     Args:
         message: The fault in one line, with the value that was found.
-        hint: What to do about it, in one line.
+        hint: How to fix it, in one line.
     """
 
     exit_code: ClassVar[int] = 1

@@ -183,7 +183,7 @@ class Speech:
         return name if self.is_python else f"--{name.replace('_', '-')}"
 
     def either(self, command_line: str, python: str) -> str:
-        """Return one of two texts, such as a hint with what to type."""
+        """Return one of two texts, such as a hint with a command or with Python."""
         return python if self.is_python else command_line
 
 

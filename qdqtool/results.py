@@ -34,7 +34,7 @@ class Judgement:
 
     Attributes:
         question: The question.
-        state: The answer; ``skipped`` where a step was not asked for.
+        state: The answer; ``skipped`` if a step was not requested.
         detail: The fact and its consequence, in one line.
         hint: The option or command that changes the answer; empty if none is known.
         source: The file of the report; empty for a report of this run.

@@ -100,7 +100,7 @@ class SampleDistribution:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputAccuracy:
-    """One output of the quantized model against the float model's.
+    """One output of the quantized model, compared with the float model.
 
     Attributes:
         name: Name of the output.
@@ -283,7 +283,7 @@ class BlameReport:
         whole_db: Its SQNR with all layers quantized, on the samples of this measurement; None if it has no noise.
         samples: Number of these samples.
         runs: Number of runs of one sample.
-        layers: The layers that were found, the one with the largest share first.
+        layers: The layers that were found, largest share first.
         rest_share: The largest share of the noise that a layer not in ``layers`` can make.
         left_out: Pairs that could not be switched, and why, in words.
         float_db: SQNR of the output with all pairs off against the baseline, if the baseline is another model; None if

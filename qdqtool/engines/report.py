@@ -36,7 +36,7 @@ class NodePrecision:
         name: Label of the node.
         op_type: Its operator.
         graph: Its scope, empty for the main graph.
-        planned: The type that its Q/DQ ask for: ``int8``, ``float8e4m3fn``, ``int4-weight-only``, ….
+        planned: The type that its Q/DQ request: ``int8``, ``float8e4m3fn``, ``int4-weight-only``, ….
         actual: The type in which its kernel multiplies: a float type for a fallback, ``unknown`` without evidence.
         kernel: The kernel that computes it; None if the dump names none.
         reason: Why ``actual`` differs from ``planned``, in plain words.

@@ -68,7 +68,7 @@ class Table:
     Attributes:
         caption: The description of its rows.
         columns: Its columns; the first one names the row.
-        rows: As many cells as there are columns.
+        rows: The rows; each has a cell for each column.
     """
 
     caption: str

@@ -1,4 +1,4 @@
-"""Reports in files beside what a command prints: ``--report FORMAT=FILE``."""
+"""Write reports to files, in addition to the printed report: ``--report FORMAT=FILE``."""
 
 from __future__ import annotations
 

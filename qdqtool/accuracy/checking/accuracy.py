@@ -58,8 +58,8 @@ class MeasuredModel:
 def measure_accuracy(before: Model, after: MeasuredModel, data: MeasuringData, runs: FloatRuns) -> Accuracy:
     """Run a float model and its quantized form on the first samples.
 
-    Samples are run until :data:`ENOUGH` values of quantized tensors were used, at most :data:`SLICE` and at least
-    :data:`MIN_SAMPLES`. The quantized model runs in the reference session: the numbers follow ONNX's definition.
+    The number of samples is between :data:`MIN_SAMPLES` and :data:`SLICE`; it is enough for :data:`ENOUGH` values of
+    quantized tensors. The quantized model runs in the reference session: the numbers follow ONNX's definition.
 
     Returns:
         The accuracy. If the reference cannot run the quantized model, it has only a ``problem`` in words.

@@ -162,7 +162,7 @@ class Boundary:
 
 @dataclass(frozen=True, slots=True)
 class _Distances:
-    """One dequantized array against its float counterpart.
+    """The distances of a dequantized array from its float counterpart.
 
     Attributes:
         quotient: The float values divided by their scale, float64.

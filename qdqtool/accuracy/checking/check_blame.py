@@ -80,12 +80,12 @@ class BaselineMatcher:
         return Tap(tap.output, tuple(self._hop(hop) for hop in tap.hops), tap.stacked)
 
     def _read_by_match(self, use: Use) -> Value | None:
-        """Return the same input of the consumer's counterpart."""
+        """Return the input with the same index of the node in the baseline that matches the consumer."""
         counterpart = self._matched.get(use.node)
         return counterpart.input(use.index) if counterpart is not None else None
 
     def _made_by_match(self, value: Value | None) -> Value | None:
-        """Return the same output of the counterpart of a tensor's producer."""
+        """Return the output with the same index of the node in the baseline that matches the producer."""
         if value is None or value.producer is None:
             return None
         counterpart = self._matched.get(value.producer)
@@ -109,7 +109,7 @@ class BaselineMatcher:
         return _first_known([*known, segment, *plain], self._segments) or segment
 
     def _read_by(self, use: Use) -> Value | None:
-        """Return the same input of the baseline's node with the same outputs."""
+        """Return the input with the same index of the node in the baseline that has the same outputs."""
         path, key = self._path(use.node.scope.path), use.node.key
         counterpart = self._nodes.get((path, key))
         if counterpart is None:
@@ -243,7 +243,7 @@ def _renamed(
 
 
 def _float_db(output: str, runs: MaskedRuns, baseline: ModelIndex) -> float | None:
-    """Return the SQNR of an output against the baseline when all pairs are off; None if both are equal."""
+    """Return the SQNR of an output against the baseline, with all pairs off; None if the output is exact."""
     error = AccumulatedError()
     with open_session(baseline.model, plan_split(baseline)) as session:
         for number, sample in enumerate(runs.samples):

@@ -1,4 +1,4 @@
-"""Check the outputs of a model for NaN and infinities, and compare them with those of a baseline.
+"""Check the outputs of a model for NaN and infinities, and compare them with the outputs of a baseline.
 
 The SQNR does not show that an output ignores the samples, since its signal contains the part that all samples share. A
 constant output reaches 0.5 dB after a Softmax over 10 classes, and 50 dB if a large bias is added last.
@@ -124,7 +124,7 @@ class Deviation:
 
     Attributes:
         maker: The DQ that makes the output; None without a DQ.
-        scale: The scale of that DQ; None where it is not constant.
+        scale: The scale of that DQ; None if it is not constant.
         max_steps: Largest distance in steps of the DQ.
         error: The accumulated error; without elements for strings.
         agreement: Counts of equal elements, for outputs that are not floats.
@@ -194,7 +194,7 @@ class OutputCheck:
         value: The output.
         baseline: The baseline's output of that name; None without a baseline.
         deviation: Distance from the baseline.
-        shape: Its shape as the model declares it; None where the rank is unknown.
+        shape: Its shape in the model; None if the rank is unknown.
         nonfinite: Number of NaN and infinite elements.
     """
 
@@ -213,7 +213,7 @@ class OutputCheck:
         """Count one sample: the output, and the baseline's.
 
         Args:
-            actual: The output; None where it could not be read.
+            actual: The output; None if it could not be read.
             expected: The baseline's output; None without a baseline.
             origin: Where the sample comes from.
 

@@ -131,7 +131,7 @@ class PairError:
 
     @property
     def sqnr_db(self) -> float | None:
-        """SQNR over all values in dB; None where it is undefined: no error, or only zeros."""
+        """SQNR over all values in dB; None if it is undefined: no error, or only zeros."""
         return ratio_db(float(np.sum(self.signal)), float(np.sum(self.noise)))
 
     @property
@@ -192,7 +192,7 @@ class PairError:
 
     @property
     def one_code_share(self) -> float | None:
-        """Share of the elements with the most frequent code; None where codes are not counted."""
+        """Share of the elements with the most frequent code; None if codes are not counted."""
         total = int(np.sum(self.codes))
         return float(np.max(self.codes)) / total if total else None
 

@@ -45,8 +45,8 @@ class NodeCheck:
         pair_example: The first such element, in words.
         faults: Documented faults of the reference that occurred, with the number of elements.
         problem: Why nothing was compared.
-        own: Why our own core evaluated the node; empty if ONNX Runtime did. A node that our own core evaluated is
-            compared only if it is a DQ, with the constants of its Q.
+        own: Why our own core evaluated the node; empty if ONNX Runtime did. Then only a DQ is compared: with the scale
+            and zero point of its Q.
     """
 
     entry: QdqNode
@@ -80,7 +80,7 @@ class NodeCheck:
 
 
 def qdq_count(checks: Iterable[NodeCheck]) -> QdqCount:
-    """Count the Q and DQ nodes by what evaluated them."""
+    """Count the Q and DQ nodes that ONNX Runtime and our own core evaluated."""
     every = list(checks)
     ran = [check for check in every if check.was_checked]
     own = sum(bool(check.own) for check in ran)
@@ -93,7 +93,7 @@ def inputs_of(entry: QdqNode) -> Iterator[Value]:
 
 
 def compare(check: NodeCheck, actual: Array, read: Read, quantizer: QdqNode | None) -> None:
-    """Compare a result of a node with our own core; for a DQ, also with the result for the constants of its Q.
+    """Compare a result of a node with our own core; a DQ is also evaluated with the scale and zero point of its Q.
 
     Args:
         check: The findings to add to.
@@ -222,7 +222,7 @@ def largest(array: Array) -> tuple[int, ...]:
 
 
 def format_of(entry: QdqNode) -> NumberFormat | None:
-    """Return the quantized format of a node; None where it is unknown."""
+    """Return the quantized format of a node, or None if it is unknown."""
     return formats.by_onnx_type(entry.quantized_type or 0)
 
 
@@ -254,8 +254,8 @@ class ConstantNodes:
     def results(self) -> Iterator[tuple[QdqNode, dict[Value, Array], Array | None]]:
         """Yield each node with its inputs by tensor and its result in the reference session, one at a time.
 
-        Results in types that NumPy lacks are widened; a result is None where the constants are too large for one model
-        in memory.
+        Results in types that NumPy lacks are widened; a result is None if the constants are too large for one model in
+        memory.
         """
         for entry in self._alone:
             inputs = self._constants(inputs_of(entry))

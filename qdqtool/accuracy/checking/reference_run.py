@@ -1,4 +1,4 @@
-"""Run a check: every sample through the model and its baseline, then the Q and DQ nodes of constants."""
+"""Run a check: every sample through the model and its baseline, then the Q and DQ nodes with constant inputs."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
@@ -39,18 +39,18 @@ class CheckJob:
         index: The model.
         baseline: The float model; None without one.
         options: The options. Gates are judged later, but weights beyond the limit are counted here.
-        metric: The task metric; None where none is requested.
+        metric: The task metric; None if none is requested.
 
     Attributes:
-        split: How the model is divided between ONNX Runtime and our own core; None where it is not.
+        split: How the model is divided between ONNX Runtime and our own core; None if it is not divided.
         checks: The findings at each Q and DQ.
         pair_errors: The error of each Q on its own input.
         outputs: The findings at each output.
         boundaries: The findings at each quantized tensor with a counterpart in the baseline.
         lonely: Q and DQ nodes without a counterpart.
-        sinks: What else uses the outputs: saved outputs, the file to write and the task metric.
+        sinks: Further uses of the outputs: saved outputs, the file to write and the task metric.
         unrepeated: ``the model`` or ``the baseline``, with an output that differed in a second run of the first sample.
-        nonfinite_origin: The origin of the first NaN or infinity, in words; empty where the outputs are finite.
+        nonfinite_origin: The origin of the first NaN or infinity, in words; empty if the outputs are finite.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class CheckJob:
         self._running = [self.checks[entry] for entry in running]
 
     def run(self, feeds: Feeds, progress: Progress | None = None) -> None:
-        """Run all samples, then the nodes of constants."""
+        """Run all samples, then the Q and DQ nodes whose inputs are constant."""
         is_random = feeds.description.seed is not None
         with ExitStack() as stack:
             stack.enter_context(self.sinks)
@@ -270,8 +270,8 @@ class Evidence:
         outputs: The outputs of the model, as in the report.
         boundaries: The quantized tensors that were compared with the baseline, largest distance first.
         unmatched: Q and DQ nodes that could not be compared with the baseline, and why, in words.
-        saved: The comparison with outputs that were saved elsewhere; None where there is no such file.
-        metric: The task metric; None where none was requested.
+        saved: The comparison with outputs that were saved elsewhere; None without such outputs.
+        metric: The task metric; None if none was requested.
         is_random: Whether the inputs were random.
     """
 

@@ -124,7 +124,7 @@ class BoundaryResult:
         max_steps: Largest distance of the dequantized value from the baseline, in quantization steps.
         mean_steps: Mean distance.
         index: Index of the element with the largest distance.
-        sqnr_db: Signal to noise ratio of the dequantized tensor; None where it is undefined.
+        sqnr_db: Signal to noise ratio of the dequantized tensor; None if it is undefined.
         clipped: Elements whose baseline value lies outside the range of the format.
         elements: Elements compared.
         judged_by_data: Whether the model notes that the codes of this weight were chosen with data and are not the
@@ -203,7 +203,7 @@ class KnownFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatedNode:
-    """A node that ONNX Runtime cannot run as the model has it.
+    """A node that ONNX Runtime cannot run unchanged.
 
     Attributes:
         node: Its label.
@@ -253,7 +253,7 @@ class CheckReport(Report):
         outputs: Every output.
         saved_outputs: Outputs that were computed elsewhere; None without such outputs.
         written: The file in which the outputs of the reference were saved; None if they were not saved.
-        metric: The task metric; None where none was requested.
+        metric: The task metric; None if none was requested.
         boundaries: Every quantized tensor with a counterpart in the baseline, worst first.
         qdq: Count of Q and DQ nodes.
         evaluated: Every node that ONNX Runtime did not run unchanged, and what evaluated it instead.

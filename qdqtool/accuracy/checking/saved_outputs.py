@@ -57,11 +57,11 @@ class OutputSinks(ExitStack):
     Args:
         options: The options of the check.
         checks: The outputs of the model.
-        metric: The task metric; None where none is requested.
+        metric: The task metric; None if none is requested.
 
     Attributes:
         saved: The comparison with a file; None without one.
-        metric: The task metric; None where none was requested.
+        metric: The task metric; None if none was requested.
         written: The file in which outputs are saved; None for no file.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The worst output of a check: the one furthest from that of the float model."""
+"""Find the worst output of a check: the output that differs most from the float model."""
 
 import math
 from collections.abc import Iterable

@@ -61,7 +61,7 @@ class LayerRuns:
         feeds: All samples, of which the session has a few.
         ready: The float model.
         plan: The pairs.
-        cache: What was measured so far.
+        cache: The measurements so far.
         fallback: The format between the plan's format and float.
     """
 

@@ -189,7 +189,7 @@ class MetricRuns:
 
         Args:
             setting: Which pairs are switched.
-            model: What messages call the model, such as ``the float model``.
+            model: The name of the model in messages, such as ``the float model``.
         """
         return score_of(self.measure, self.runs.run_all(setting, self.feeds), model)
 

@@ -72,7 +72,7 @@ class NoiseRanking:
     Attributes:
         output: The output.
         whole_db: Its SQNR with all layers quantized, on the samples that were run; infinite if it has no noise.
-        layers: The layers that were found, the one with most noise first.
+        layers: The layers that were found, noisiest first.
         rest: The largest share that a layer not in ``layers`` can have, if noise adds up.
     """
 

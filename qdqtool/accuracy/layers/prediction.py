@@ -39,7 +39,7 @@ def sets_to_try(order: Sequence[Move], count: int) -> Iterator[list[tuple[Move, 
     sets follow: in the end all moves, which give the float model.
 
     Args:
-        order: The moves, the one with the best prediction first.
+        order: The moves, best prediction first.
         count: Number of moves that are tried at a time, alone and together.
     """
     for start in range(0, len(order), count):

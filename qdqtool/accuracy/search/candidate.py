@@ -149,7 +149,7 @@ class CandidateFactory:
         data: The data for plans.
         runs: Runs the float model.
         metric: Measures the task metric of each model; None without a metric.
-        hint: What the user can do about faults that ``given`` has already.
+        hint: How the user can fix faults that ``given`` already has.
         tick: Called for each run of a sample while layers are measured, with the number of runs so far and the largest
             possible number.
     """

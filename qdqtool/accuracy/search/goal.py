@@ -63,7 +63,7 @@ class StateMeasurement:
 
 @dataclass(slots=True)
 class Goal(ABC):
-    """An accuracy target, and the search for the layers that leave the quantized format to keep it.
+    """An accuracy target, and the search for layers that must leave the quantized format for this target.
 
     Attributes:
         limits: The accuracy.
@@ -131,7 +131,7 @@ class Goal(ABC):
 
 
 def find_cheapest(goal: Goal) -> SearchOutcome | None:
-    """Return the cheapest state found whose model keeps the target, or None; the model is then ``goal.best``."""
+    """Return the cheapest state found whose model (``goal.best``) keeps the target, or None if no model does."""
     for _ in range(TRIALS):
         step = goal.propose()
         if step is None:

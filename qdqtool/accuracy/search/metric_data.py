@@ -21,7 +21,7 @@ DIGITS = 3
 """Digits of a limit in a hint."""
 
 CHOOSE, MEASURE = "samples that choose", "samples that measure"
-"""What messages call the two parts of the data."""
+"""The names of the two parts of the data in messages."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ class SqnrGoal(Goal):
         return {key: StateMeasurement(measured_db=decibels) for key, decibels in kept.items()}
 
     def metric_report(self, found: SearchOutcome) -> None:
-        """Return None: there is no limit of a metric."""
+        """Return None: there is no limit for a metric."""
         del found
 
     def missed(self) -> GateError:

@@ -51,7 +51,7 @@ def require_valid(
         lossy: Scope and name of each tensor for which the caller reports that most of its values are lost. If an
             outlier was clipped, the tensor after it does not fill the calibrated range, which QN504 reports. For these
             tensors QN504 is not refused.
-        hint: What the user can do about faults that ``source`` has already, besides the rule's remedy.
+        hint: How the user can fix faults that ``source`` already has, besides the rule's remedy.
 
     Raises:
         GateError: There are other errors; the message has the first one.
@@ -212,7 +212,7 @@ def _is_same(one: Placement, two: Placement) -> bool:
 
 
 def _has_nodes_of(one: Model, two: Model) -> bool:
-    """Return whether two models have the same nodes, so that a session that loads one loads the other."""
+    """Return whether two models have the same nodes, so that a session can load both or neither."""
     return one is two or list(one.proto.graph.node) == list(two.proto.graph.node)
 
 

@@ -72,7 +72,7 @@ class Measure(Protocol):
         """Return the loss of ``value`` against ``reference``; negative if ``value`` is better."""
 
     def resolution(self, predictions: int) -> float | None:
-        """Return the loss that one prediction more makes; None where a loss can be of any size."""
+        """Return the loss that one prediction makes, or None if a loss can have any size."""
 
 
 class RequestedMetric(Protocol):
@@ -148,7 +148,7 @@ class NamedMeasure:
         return self.metric.loss(value, reference)
 
     def resolution(self, predictions: int) -> float | None:
-        """Return the loss that one prediction more makes; None where a loss can be of any size."""
+        """Return the loss that one prediction makes, or None if a loss can have any size."""
         return self.metric.resolution(predictions)
 
 

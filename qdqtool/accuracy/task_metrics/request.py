@@ -247,7 +247,7 @@ def score_of(measure: Measure, runs: Iterable[tuple[Sample, Mapping[str, Array]]
     Args:
         measure: The metric.
         runs: Each sample with the outputs of the model.
-        model: What messages call the model, such as ``the float model``.
+        model: The name of the model in messages, such as ``the float model``.
     """
     tally = measure.tally(model)
     for sample, outputs in runs:

@@ -107,7 +107,7 @@ class EngineMap(Report):
         version: Its version.
         targets: Compute capabilities that the engine is for; empty for the GPU of the machine that built it.
         evidence: The source of the kernels.
-        planned: Number of quantized nodes by the type that their Q/DQ ask for.
+        planned: Number of quantized nodes by the type that their Q/DQ request.
         achieved: How many of these nodes run in that type.
         macs: Multiply-accumulates of all kernels by type.
         kernels: The kernels in the order in which they run; empty without evidence.

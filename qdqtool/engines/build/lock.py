@@ -160,7 +160,7 @@ def _without_names(options: dict[str, OptionValue]) -> dict[str, OptionValue]:
 
 
 def _by_input(profiles: Sequence[InputProfile]) -> dict[str, Any]:
-    """Return smallest, optimal and largest extents or values by the number of the profile and the input."""
+    """Return the smallest, optimal and largest extents or values of each input in each profile."""
     return {
         f"{entry.profile} input {entry.name}": {"min": entry.min, "opt": entry.opt, "max": entry.max}
         for entry in profiles

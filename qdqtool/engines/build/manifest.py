@@ -62,14 +62,14 @@ class Manifest:
         backend: Public id of the builder.
         versions: Versions of qdqtool, the builder, onnx and Python, and the platform, by name.
         targets: Compute capabilities that the engine is for; empty for the GPU of the machine that built it.
-        specialized: How the model was specialized for fixed shapes; None where it was not specialized.
+        specialized: How the model was specialized for fixed shapes; None if it was not specialized.
         profiles: Shapes that the engine accepts for dynamic inputs.
         shape_values: Values that the engine accepts for inputs that decide shapes.
         options: Deployment options that were given, by name; None in manifests that are older than these options.
         timing_cache: The timing cache after the build; None if none was requested.
         skipped: Steps that were skipped at the user's request.
         evidence: The source of the actual types of nodes.
-        planned: Number of quantized nodes by the type that their Q/DQ ask for.
+        planned: Number of quantized nodes by the type that their Q/DQ request.
         achieved: How many of these nodes run in that type.
         fallbacks: The quantized nodes that do not run in their planned type.
         macs: Multiply-accumulates of all kernels by type.

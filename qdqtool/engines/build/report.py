@@ -156,7 +156,7 @@ class GateResult:
     Attributes:
         gate: The gate in the user's notation.
         passed: Whether it was met.
-        found: What was found, in words.
+        found: The found share, in words.
     """
 
     gate: str
@@ -193,13 +193,13 @@ class EngineReport(Report):
         evidence: The source of the actual types: the builder's ahead-of-time layer dump, the engine inspector on a
             GPU, or nothing.
         targets: Compute capabilities that the engine is for; empty for the GPU in this machine.
-        specialized: How the model was specialized for fixed shapes; None where it was not specialized.
+        specialized: How the model was specialized for fixed shapes; None if it was not specialized.
         profiles: Shapes that the engine accepts for dynamic inputs.
         shape_values: Values that the engine accepts for inputs that decide shapes.
         options: Deployment options that were given, by name.
         seconds: Time for parsing and building.
         bytes: Size of the engine.
-        planned: Number of quantized nodes by the type that their Q/DQ ask for.
+        planned: Number of quantized nodes by the type that their Q/DQ request.
         achieved: How many of these nodes run in that type.
         nodes: Every quantized node.
         macs: Multiply-accumulates of all kernels by type.

@@ -184,7 +184,7 @@ class SpeedupResult:
     Attributes:
         gate: The gate in the user's notation.
         passed: Whether it was met.
-        found: What was found, in words.
+        found: The found speedup, in words.
         slower_layers: If the gate was missed, the layers that are slower than in the other engine, worst first.
     """
 

@@ -102,7 +102,8 @@ class BuilderFailedError(BuildRefusedError):
         self._say("")
 
     def because(self, cause: Refusal | None, hint: str) -> "BuilderFailedError":
-        """Return the failure with another hint and, if there is one, the finding of a rule as its cause."""
+        """Return the failure with another hint, and with the finding of a rule as its cause (None without a
+        finding)."""
         failed = BuilderFailedError(self.title, self.how, self.stage, is_slow=self.is_slow, hint=hint)
         if cause is not None:
             reason = f"{failed.refusals[0].reason}; {cause.reason}"

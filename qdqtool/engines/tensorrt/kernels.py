@@ -67,7 +67,7 @@ class KernelTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kernel:
-    """One kernel of an engine, as the layer dump describes it.
+    """One kernel of an engine, from the layer dump.
 
     Attributes:
         name: The builder's name for it.

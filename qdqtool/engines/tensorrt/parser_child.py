@@ -58,7 +58,7 @@ def _silent(trt: TensorRTModule) -> "tensorrt.ILogger":
 
     class Silent(logger):  # type: ignore[misc, valid-type]  # the module is only known when it runs
         def log(self, severity: "tensorrt.ILogger.Severity", message: str) -> None:
-            """Keep nothing: the parser hands out its errors itself."""
+            """Keep nothing: the parser returns its errors itself."""
 
     return Silent()
 

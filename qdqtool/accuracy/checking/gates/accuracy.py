@@ -34,7 +34,7 @@ LEAST_ERROR = 2.0**-20
 """An output with at most this error may be constant: a reference near 0 may be only float32 rounding."""
 
 LEAST_OF_ONE_VALUE = 0.5
-"""Share of elements that must agree if the reference has one value everywhere, so that chance is no limit."""
+"""Share of elements that must agree if the reference has one value everywhere, since chance is no useful limit then."""
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
@@ -48,7 +48,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
 
 
 def saved_result(job: CheckJob, saved: SavedCheck, outputs: Sequence[OutputResult]) -> GateResult:
-    """Judge saved outputs against those of the reference."""
+    """Judge saved outputs against the outputs of the reference."""
     places = [(check.value, saved.deviations[check.value.name]) for check in job.outputs]
     faults = _faults(job.index, outputs, places, "saved output")
     return _gate("outputs-accuracy", outputs, faults, is_random=False)

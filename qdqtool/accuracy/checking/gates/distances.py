@@ -16,7 +16,7 @@ OUTPUT = "output"
 
 @dataclass(frozen=True, slots=True)
 class ComparedOutputs:
-    """What the limits apply to.
+    """The values that the limits apply to.
 
     Attributes:
         outputs: All outputs.

@@ -43,7 +43,7 @@ class Perplexity:
         return None
 
     def chance(self, value: float, predictions: int, classes: int) -> str | None:
-        """Return why the perplexity is no better than a guess: equal probabilities give the number of classes."""
+        """Return why the perplexity is no better than the number of classes, which guessing gives; None if it is."""
         del predictions
         # A NaN is no better than chance.
         if value < classes:
