@@ -102,8 +102,7 @@ class BuilderFailedError(BuildRefusedError):
         self._say("")
 
     def because(self, cause: Refusal | None, hint: str) -> "BuilderFailedError":
-        """Return the failure with another hint, and with the finding of a rule as its cause (None without a
-        finding)."""
+        """Return the failure with another hint, and with a rule's finding (None for none) as its cause."""
         failed = BuilderFailedError(self.title, self.how, self.stage, is_slow=self.is_slow, hint=hint)
         if cause is not None:
             reason = f"{failed.refusals[0].reason}; {cause.reason}"
