@@ -3,12 +3,13 @@
 The classes below are the schema of the JSON, from these sources:
 
 * TensorRT's documentation, "Engine Inspector" (Inference Library, Engine Tools): a layer with ``Inputs``, ``Outputs``,
-``Weights`` and ``TacticName``. Without detailed profiling a layer is only a name. * TensorRT's documentation,
-"Migrating IEngineInspector Usage from TensorRT 10.x to 11.x": ``Bindings`` became ``I/O Tensors``, and
-``Format/Datatype`` became two fields. * github.com/NVIDIA/TensorRT, ``tools/experimental/trt-engine-explorer``:
-``trex/layer.py`` reads ``Name``, ``LayerType``, ``Inputs`` and ``Outputs`` of every layer;
-``tests/inputs/*.graph.json`` come from real engines. * github.com/NVIDIA/trt-samples-for-hackathon-cn, the TensorRT
-Cookbook: a tensor of a layer has ``Dimensions``, and either ``Format/Datatype`` or ``Datatype``.
+  ``Weights`` and ``TacticName``. Without detailed profiling a layer is only a name.
+* TensorRT's documentation, "Migrating IEngineInspector Usage from TensorRT 10.x to 11.x": ``Bindings`` became ``I/O
+  Tensors``, and ``Format/Datatype`` became two fields.
+* github.com/NVIDIA/TensorRT, ``tools/experimental/trt-engine-explorer``: ``trex/layer.py`` reads ``Name``,
+  ``LayerType``, ``Inputs`` and ``Outputs`` of every layer; ``tests/inputs/*.graph.json`` come from real engines.
+* github.com/NVIDIA/trt-samples-for-hackathon-cn, the TensorRT Cookbook: a tensor of a layer has ``Dimensions``, and
+  either ``Format/Datatype`` or ``Datatype``.
 
 Other keys are ignored: each kind of layer has parameters of its own.
 
