@@ -1,8 +1,8 @@
 """An accuracy target, and the loop that finds the cheapest model that keeps it.
 
-A search on the selection samples proposes a state. The model of this state is made and measured on the hold-out
-samples. If it misses the target, the next proposal must keep more. After :data:`TRIALS` models the hold-out samples
-choose among all states.
+A search on the selection samples proposes a state. The model of this state is made, and measured on the hold-out
+samples or the validation data. If it misses the target, the next proposal must keep more. After :data:`TRIALS` models
+the hold-out samples choose among all states.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ def print_preprocessing(how: Preprocessing | None, console: Console) -> None:
 
 
 def print_single(samples: int, repeated: int, console: Console) -> None:
-    """Print that all ranges come from one sample, if so: the accuracy on other samples is lower."""
+    """Print that all ranges come from one sample, if so: the accuracy on other samples may be lower."""
     if samples - repeated == 1:
         console.print("ONE sample: what lies outside its ranges in other samples is clipped", style="yellow")
 
