@@ -153,7 +153,7 @@ class PairError:
         return min(found, default=None)
 
     def describe(self) -> str:
-        """Return the SQNR of the worst place and what explains it, with the scale that would fit, in words."""
+        """Return a text with the lowest SQNR, the facts that explain it, and the scale that would fit."""
         channel = self.worst_channel
         whole = self.sqnr_db
         by_channel = channel is not None and (whole is None or channel[1] < whole)

@@ -89,7 +89,7 @@ def measure_layers(layers: Sequence[Layer], metric: MetricRuns) -> LayerMetrics:
     """Measure the metric of the float model, of the quantized one, and of each layer.
 
     The models are measured on all samples. The layers are measured on at least :data:`FEW_SAMPLES` samples, and on more
-    if all runs together stay within :data:`RUNS_PER_SAMPLE` for each sample.
+    as long as there are at most :data:`RUNS_PER_SAMPLE` runs for each sample in all.
 
     Args:
         layers: The layers.

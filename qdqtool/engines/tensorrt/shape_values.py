@@ -70,7 +70,7 @@ def measure_values(feeds: Feeds) -> tuple[InputProfile, ...]:
 
 
 def missing_values(model: Model, names: Sequence[str]) -> UsageError:
-    """Return the error for inputs without values although the parser found that their values decide shapes."""
+    """Return the error for inputs that decide shapes, according to the parser, but have no values."""
     inputs = _integer_inputs(model)
     example = {name: _example(inputs[name], ModelIndex.of(model)) for name in names if name in inputs}
     quoted = ", ".join(f"'{name}'" for name in names)
