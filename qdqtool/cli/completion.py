@@ -4,6 +4,7 @@ A user waits for a completion, so each function imports only what it needs, and 
 find words, it returns an empty list.
 """
 
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -127,5 +128,5 @@ def _model(context: click.Context) -> "onnx.ModelProto | None":
 
 
 def _is_plain(word: str) -> bool:
-    """Return whether a shell shows a word unchanged: completions are sent to the shell as one line for each word."""
-    return bool(word) and word.isprintable()
+    """Whether bash, zsh and fish all take a word literally: a name of a model that is not could run a command."""
+    return re.fullmatch(r"[\w/][\w/.:@%+,-]*", word) is not None

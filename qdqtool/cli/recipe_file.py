@@ -1,8 +1,8 @@
 """Read options from a TOML file, and write such a file with all options.
 
-The file has the options of the command line by their long names. Click checks the values with its own types, and
-options on the command line have priority. Code is executed only by options on the command line, because a file may come
-from others.
+The file has the options of the command line by their long names; click checks the values with its own types, and
+options on the command line win. A recipe may come from others: scripts, and files to write, are allowed on the command
+line only.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from qdqtool.cli.options import OutputPath
 from qdqtool.registry import suggestion
 
 MAX_BYTES = 1 << 20
@@ -67,7 +68,12 @@ def key_of(option: click.Option) -> str:
 def _options(command: click.Command) -> list[click.Option]:
     """Return the options that a recipe may have."""
     found = [each for each in command.params if isinstance(each, click.Option)]
-    return [each for each in found if each.name not in _ON_COMMAND_LINE]
+    return [each for each in found if each.name not in _ON_COMMAND_LINE and not _writes(each)]
+
+
+def _writes(option: click.Option) -> bool:
+    """Whether the value is a file to write."""
+    return isinstance(option.type, OutputPath) or option.metavar == "FORMAT=FILE"
 
 
 def _table(path: Path) -> Mapping[str, Any]:
@@ -89,7 +95,10 @@ def _unknown(command: click.Command, path: Path, key: str, known: Mapping[str, o
 
     others = {key_of(each) for each in command.params if isinstance(each, click.Option)}
     if key.replace("_", "-") in others:
-        return UsageError(f"recipe {path}: {key} stands on the command line only")
+        return UsageError(
+            f"recipe {path}: {key} is allowed on the command line only",
+            hint=f"take it out of the recipe, and give `--{key.replace('_', '-')}` to the command",
+        )
     return UsageError(f"recipe {path}: '{key}' is no option{suggestion(key, known)}", hint=HINT)
 
 
@@ -144,12 +153,7 @@ def _executes(option: click.Option, word: str) -> bool:
 
 def _placed(option: click.Option, value: Any, folder: Path) -> Any:
     """Return a value with its paths relative to the folder of the recipe."""
-    if isinstance(option.type, click.Path):
-        return str(folder / value)
-    if option.metavar == "FORMAT=FILE":
-        pairs = (str(each).partition("=") for each in value)
-        return [f"{name}={folder / file}" if file else f"{name}{equals}" for name, equals, file in pairs]
-    return value
+    return str(folder / value) if isinstance(option.type, click.Path) else value
 
 
 def _help(context: click.Context, option: click.Option) -> str:

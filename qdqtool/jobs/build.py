@@ -21,7 +21,7 @@ from qdqtool.engines.tensorrt import backends
 from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineRequest
 from qdqtool.engines.tensorrt.kernels import encode_layers
 from qdqtool.engines.tensorrt.tensorrt_builder import TensorRT
-from qdqtool.errors import UsageError
+from qdqtool.errors import ModelError, UsageError
 from qdqtool.jobs.validate import validate_model
 from qdqtool.linting.report import Summary
 from qdqtool.models.graph.io.external import external_files
@@ -54,15 +54,23 @@ def build_engine(
     """
     builder = backends.get(backend)
     builder.require()
-    return _Job(builder, load_model(model), Path(output), options or BuildOptions()).run()
+    path = Path(model)
+    # Hashed before it is loaded: the builder must read the bytes that are validated here.
+    file = manifest.fingerprint(path) if path.is_file() else None
+    loaded = load_model(path)
+    files = manifest.describe_model(loaded, file or manifest.fingerprint(path))
+    return _Job(builder, loaded, files, Path(output), options or BuildOptions()).run()
 
 
 class _Job:
     """One build; its steps share the settings."""
 
-    def __init__(self, builder: TensorRT, model: Model, output: Path, options: BuildOptions) -> None:
+    def __init__(
+        self, builder: TensorRT, model: Model, files: manifest.StoredModel, output: Path, options: BuildOptions
+    ) -> None:
         assert model.path is not None
         self._builder, self._model, self._output, self._options = builder, model, output, options
+        self._files = files
         self._path = model.path
         # No file can be written next to a stream.
         self._manifest = None if is_stream(output) else manifest.manifest_path(output)
@@ -88,13 +96,15 @@ class _Job:
                 verbose_log=self._options.verbose_log,
             )
             if self._lock is not None:
-                self._lock.check_inputs(self._model, ready, request, self._options)
+                self._lock.check_inputs(self._files, ready, request, self._options)
             findings = None if self._options.skip_validate else _validate(ready.model, self._builder)
             try:
                 built = self._builder.build(request)
             except BuildRefusedError as error:
                 attempt = FailedBuild(self._builder, request, self._path, self._options, ready.has_fixed_shapes)
                 raise explain(error, attempt) from None
+            finally:
+                self._check_files()
             report = self._report(built, request, ready, findings)
             if self._options.layer_info is not None:
                 write_output(self._options.layer_info, encode_layers(built.kernels, built.layer_dump))
@@ -108,7 +118,9 @@ class _Job:
         """Write the requested files: the manifest, its signature and the timing cache."""
         cache, key = self._options.deployment.timing_cache_file, self._options.sign_key
         if self._manifest is not None:
-            data = manifest.encode(manifest.describe_build(self._model, report, engine, built.timing_cache))
+            data = manifest.encode(
+                manifest.describe_build(self._model, self._files, report, engine, built.timing_cache)
+            )
             if self._lock is not None and self._lock.is_in(self._manifest):
                 data = self._lock.data
             signed = sign(data, key) if key is not None else None
@@ -128,6 +140,15 @@ class _Job:
         extra = (options.layer_info, options.verbose_log, options.deployment.timing_cache_file)
         outputs = (self._output, self._manifest, self._signature, *extra)
         check_outputs([path for path in outputs if path is not None], inputs)
+
+    def _check_files(self) -> None:
+        """Refuse an engine whose model was replaced while it was built: nobody knows which bytes the builder read."""
+        now = manifest.describe_model(self._model, manifest.fingerprint(self._path))
+        if changed := manifest.changed_files(self._files, now):
+            raise ModelError(
+                f"{', '.join(changed)} changed during the build of {self._path}; no engine was written",
+                hint="build again when no other program writes to these files",
+            )
 
     def _check_key(self) -> None:
         """Test the key with a signature, before a build that may take long."""

@@ -121,7 +121,7 @@ def _import_error(module: str) -> str:
     code = f"import {module}"
     try:
         done = subprocess.run(  # noqa: S603  our own interpreter with a module name from the table above
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=_IMPORT_SECONDS, check=False
+            [sys.executable, "-P", "-c", code], capture_output=True, text=True, timeout=_IMPORT_SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return f"import takes longer than {_IMPORT_SECONDS} s"

@@ -15,6 +15,7 @@ from support.paths import ROOT
 from support.small import conv_model
 
 from qdqtool.cli import command
+from qdqtool.cli.completion import offer
 from qdqtool.jobs import pages
 from qdqtool.linting import rules
 from qdqtool.models import targets
@@ -133,6 +134,33 @@ def test_without_a_readable_model_nothing_is_offered_or_said(folder: Path, model
 
 def test_a_name_that_would_break_the_answer_is_left_out(folder: Path):
     assert offered(folder, "qdqtool quantize hostile.onnx --nodes-to-exclude ") == ["y"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "$(touch${IFS}PWNED)",
+        "`touch PWNED`",
+        "a;touch PWNED",
+        "a&&b",
+        "a|b",
+        "<(id)",
+        "a b",
+        "'",
+        '"',
+        "a\\b",
+        "~root",
+        "=ls",
+    ]
+    + ["-o", "!!", "*", "a?", "[a]", "{a,b}", "#x", "a\u202eb", "%1", "a^b", "a\nb"],
+)
+def test_a_name_that_a_shell_would_not_take_literally_is_never_offered(name: str):
+    assert [item.value for item in offer(lambda _: (name, "conv"))(None, None, "")] == ["conv"]
+
+
+@pytest.mark.parametrize("name", ["/model/conv.1/Conv_2", "model:0", "a@b", "a+b-c", "Größe", "12"])
+def test_usual_names_are_offered(name: str):
+    assert [item.value for item in offer(lambda _: (name,))(None, None, name[:1])] == [name]
 
 
 def test_weights_are_not_read(folder: Path):

@@ -75,9 +75,14 @@ def test_what_is_commented_out_is_legal_with_a_value():
         ("[quantize]\nsamples = 3", "'quantize' is no option"),
         ("[samples]\nn = 3", "samples is a table; expected an integer"),
         ("samples = 3\nseed = x\n", "is not valid TOML: Invalid value (at line 2, column 8)"),
-        ("profile = '1'", "profile stands on the command line only"),
-        ("recipe = 'r.toml'", "recipe stands on the command line only"),
-        ("validate-report = 'sarf=f'", "validate-report: 'sarf="),
+        ("profile = '1'", "profile is allowed on the command line only"),
+        ("recipe = 'r.toml'", "recipe is allowed on the command line only"),
+        ("output = 'o'", "output is allowed on the command line only"),
+        ("report = ['html=p']", "report is allowed on the command line only"),
+        ("validate-report = 'sarif=f'", "validate-report is allowed on the command line only"),
+        ("verbose_log = 'f'", "verbose_log is allowed on the command line only"),
+        ("export-layer-info = 'f'", "export-layer-info is allowed on the command line only"),
+        ("timing-cache-file = 'f'", "timing-cache-file is allowed on the command line only"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, text: str, said: str):
@@ -112,13 +117,19 @@ def test_what_executes_code_is_named_on_the_command_line(tmp_path: Path):
 
 
 def test_paths_are_relative_to_the_recipe(tmp_path: Path):
-    text = "calib-data = 'a/d.npz'\nverbose-log = '/abs/log'\nvalidate-report = 'sarif=f.sarif'\nmetric = 'top-1'"
+    text = "calib-data = 'a/d.npz'\nvalidation-data = '/abs/d.npz'\nmetric = 'top-1'"
     assert read(tmp_path / "r.toml", text) == {
         "calib_data": str(tmp_path / "a/d.npz"),
-        "verbose_log": "/abs/log",
-        "validate_reports": [f"sarif={tmp_path / 'f.sarif'}"],
+        "validation_data": "/abs/d.npz",
         "metric": "top-1",
     }
+
+
+def test_every_file_that_a_recipe_names_is_one_that_convert_reads():
+    read_only = {"calib-data", "labels", "tokenizer", "validation-data", "calibration-cache", "locked", "sign"}
+    paths = {recipe_file.key_of(each) for each in recipe_file._options(command) if isinstance(each.type, click.Path)}
+    assert paths == read_only | {"validate-baseline"}
+    assert not [each for each in recipe_file._options(command) if each.metavar == "FORMAT=FILE"]
 
 
 def test_keys_may_have_underscores_and_options_of_two_steps_their_step(tmp_path: Path):

@@ -19,6 +19,7 @@ from qdqtool.engines.tensorrt.builder import BuilderFailedError, BuildRefusedErr
 from qdqtool.engines.tensorrt.deployment import DeploymentOptions
 from qdqtool.engines.tensorrt.gpus import find_gpus
 from qdqtool.engines.tensorrt.shape_values import ShapeValues
+from qdqtool.engines.tensorrt.tensorrt_builder import TensorRT
 from qdqtool.errors import ArgumentError, CapabilityError, GateError, ModelError, OutputError, UsageError
 from qdqtool.jobs.build import build_engine
 from qdqtool.jobs.insert import insert_plan
@@ -217,6 +218,27 @@ def test_a_failure_leaves_nothing_behind(case, tmp_path, monkeypatch):
     with pytest.raises(error, match=message):
         build_engine(path, tmp_path / "e.engine", options=options)
     assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("changed", ["m.onnx", "m.data"])
+@pytest.mark.parametrize("moment", ["before the builder reads", "after it has read"])
+def test_a_file_that_is_replaced_during_the_build_is_named_and_gives_no_engine(changed, moment, tmp_path, monkeypatch):
+    path = with_external_data(tmp_path)
+    build, file = TensorRT.build, tmp_path / changed
+    other = file.read_bytes()[::-1] if changed == "m.data" else matmul().SerializeToString()
+
+    def replaced(builder, request):
+        if moment == "before the builder reads":
+            file.write_bytes(other)
+        try:
+            return build(builder, request)
+        finally:
+            file.write_bytes(other)
+
+    monkeypatch.setattr(TensorRT, "build", replaced)
+    with pytest.raises(ModelError, match=f"^{changed} changed during the build of .*; no engine was written"):
+        build_engine(path, tmp_path / "e.engine", options=UNCHECKED)
+    assert files(tmp_path) == ["m.data", "m.onnx"]
 
 
 def test_ctrl_c_ends_the_builder_and_leaves_nothing(tmp_path, monkeypatch):

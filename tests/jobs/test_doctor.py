@@ -1,5 +1,7 @@
 """What doctor says of targets and commands."""
 
+from pathlib import Path
+
 import pytest
 
 from qdqtool.cli import command
@@ -60,3 +62,10 @@ def test_a_package_names_the_commands_that_fail_without_it(monkeypatch: pytest.M
 def test_what_has_never_run_says_so_whether_it_works_or_not():
     for state in doctor.examine().commands:
         assert ("never run on a GPU so far" in state.remark) == (state.command in {"run", "bench", "check --engine"})
+
+
+def test_the_modules_of_the_current_folder_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "colorsys.py").write_text("open('ran', 'w').close()")
+    monkeypatch.chdir(tmp_path)
+    assert doctor._import_error("colorsys") == ""
+    assert not (tmp_path / "ran").exists()

@@ -12,7 +12,6 @@ from qdqtool.engines.build.manifest import (
     Manifest,
     StoredModel,
     decode_manifest,
-    describe_model,
     fingerprint,
     manifest_bytes,
 )
@@ -22,7 +21,6 @@ from qdqtool.engines.report import InputProfile, Refusal
 from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineRequest
 from qdqtool.engines.tensorrt.deployment import OptionValue
 from qdqtool.errors import ModelError
-from qdqtool.models.graph.model import Model
 
 _SHOWN = 60
 """Largest number of characters of a value that are shown."""
@@ -68,7 +66,9 @@ class Lock:
             )
         return cls(file, data, stored)
 
-    def check_inputs(self, model: Model, ready: ModelToBuild, request: EngineRequest, options: BuildOptions) -> None:
+    def check_inputs(
+        self, model: StoredModel, ready: ModelToBuild, request: EngineRequest, options: BuildOptions
+    ) -> None:
         """Check model, external data, targets, shapes and options before the build."""
         wanted, found = _stored_inputs(self.stored), _inputs(model, ready, request, options)
         # A builder that ignores timings reads no timing cache, so the content of the file does not matter.
@@ -117,9 +117,9 @@ class Lock:
             raise BuildLockedError(self.file, differences)
 
 
-def _inputs(model: Model, ready: ModelToBuild, request: EngineRequest, options: BuildOptions) -> dict[str, Any]:
+def _inputs(model: StoredModel, ready: ModelToBuild, request: EngineRequest, options: BuildOptions) -> dict[str, Any]:
     return {
-        **_model_facts(describe_model(model)),
+        **_model_facts(model),
         "targets": list(request.targets),
         "specialized": _plain(ready.specialized),
         "profile": _by_input(ready.profiles),

@@ -123,11 +123,14 @@ def fingerprint(path: Path) -> StoredFile:
         raise ModelError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def describe_build(model: Model, report: EngineReport, engine: Path, timing_cache: bytes | None) -> Manifest:
+def describe_build(
+    model: Model, files: StoredModel, report: EngineReport, engine: Path, timing_cache: bytes | None
+) -> Manifest:
     """Return the manifest of a build.
 
     Args:
         model: The model as it was read.
+        files: Digests of its files, before and after the build.
         report: The report of the build, which has an engine.
         engine: The engine file, under any name.
         timing_cache: Content of the timing cache after the build; None if none was requested.
@@ -135,7 +138,7 @@ def describe_build(model: Model, report: EngineReport, engine: Path, timing_cach
     assert report.engine is not None
     return Manifest(
         schema_version=SCHEMA_VERSION,
-        model=describe_model(model),
+        model=files,
         calibration=read_note(model),
         engine=replace(fingerprint(engine), name=Path(report.engine).name),
         backend=report.backend,
@@ -159,12 +162,16 @@ def describe_build(model: Model, report: EngineReport, engine: Path, timing_cach
     )
 
 
-def describe_model(model: Model) -> StoredModel:
-    """Return the fingerprints of the model file and of its external data files."""
-    assert model.path is not None
-    file = fingerprint(model.path)
+def describe_model(model: Model, file: StoredFile) -> StoredModel:
+    """Return the fingerprints of a model file, which is given, and of its external data files, which are read now."""
     data = tuple(fingerprint(path) for path in external_files(model.proto, model.folder))
     return StoredModel(name=file.name, bytes=file.bytes, sha256=file.sha256, external_data=data)
+
+
+def changed_files(before: StoredModel, now: StoredModel) -> list[str]:
+    """Return the names of the model file and external data files whose content is not that of before."""
+    known = {(each.name, each.sha256) for each in (before, *before.external_data)}
+    return [each.name for each in (now, *now.external_data) if (each.name, each.sha256) not in known]
 
 
 def _describe_cache(name: str, content: bytes | None) -> StoredFile | None:

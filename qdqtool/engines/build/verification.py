@@ -224,7 +224,7 @@ def _wrong_header(header: EngineHeader, size: int, stored: Manifest) -> list[str
 def _external_data(model: Path, stored: Manifest) -> EngineCheck | None:
     """Compare the external data files of the model with those of the manifest; None if neither has any."""
     try:
-        found = describe_model(load_model(model)).external_data
+        found = describe_model(load_model(model), fingerprint(model)).external_data
     except ModelError as error:
         return _impossible("external-data", error.message)
     if not found and not stored.model.external_data:
