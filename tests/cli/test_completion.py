@@ -151,8 +151,8 @@ def test_a_name_that_would_break_the_answer_is_left_out(folder: Path):
         "a\\b",
         "~root",
         "=ls",
-    ]
-    + ["-o", "!!", "*", "a?", "[a]", "{a,b}", "#x", "a\u202eb", "%1", "a^b", "a\nb"],
+        *("-o", "!!", "*", "a?", "[a]", "{a,b}", "#x", "a\u202eb", "%1", "a^b", "a\nb"),
+    ],
 )
 def test_a_name_that_a_shell_would_not_take_literally_is_never_offered(name: str):
     assert [item.value for item in offer(lambda _: (name, "conv"))(None, None, "")] == ["conv"]
