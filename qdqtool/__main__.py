@@ -17,6 +17,7 @@ import click
 from qdqtool.cli import command
 from qdqtool.cli.supervisor import Lost, heed, supervise
 from qdqtool.errors import QdqError
+from qdqtool.models.scratch import Ledger, left_behind
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer as Buffer
@@ -92,7 +93,7 @@ def main(arguments: list[str] | None = None) -> None:
     except (KeyboardInterrupt, click.Abort) as error:
         click.echo(err=True)  # the terminal has shown ^C
         reason = error.__cause__ or error
-        code = _fail(words, str(reason) or "interrupted; nothing was left behind", EXIT_INTERRUPTED)
+        code = _fail(words, str(reason) or f"interrupted; {_left()}", EXIT_INTERRUPTED)
     sys.exit(code)
 
 
@@ -143,7 +144,7 @@ def _no_reader(error: Exception) -> int:
 def _full_disk(words: Sequence[str], error: OSError) -> int:
     where = f" for {error.filename}" if error.filename else ""
     hint = "free some, or name another folder for temporary files: TMPDIR=FOLDER"
-    return _fail(words, f"error: {error.strerror}{where}; nothing was left behind", EXIT_MACHINE, hint)
+    return _fail(words, f"error: {error.strerror}{where}; {_left()}", EXIT_MACHINE, hint)
 
 
 def _bug(words: Sequence[str], error: Exception) -> int:
@@ -154,15 +155,15 @@ def _bug(words: Sequence[str], error: Exception) -> int:
 
 
 def _lost(lost: Lost) -> int:
-    """Report that a signal ended the process."""
-    words, name = sys.argv[1:], signal.Signals(lost.signal).name
+    """Tell of a process that did not end by itself."""
+    words, name, left = sys.argv[1:], signal.Signals(lost.signal).name, left_behind(lost.outputs)
     if lost.asked:
-        return _fail(words, "interrupted; nothing was left behind", EXIT_INTERRUPTED)
+        return _fail(words, f"interrupted; {left}", EXIT_INTERRUPTED)
     if lost.signal == signal.SIGKILL:
         hint = "the system does this where memory runs out"
-        return _fail(words, "error: the process was killed; nothing was left behind", EXIT_MACHINE, hint)
+        return _fail(words, f"error: the process was killed; {left}", EXIT_MACHINE, hint)
     hint = "please report it with the model; validating it may say what is wrong with it"
-    return _fail(words, f"error: a library crashed with {name}; nothing was left behind", EXIT_MODEL, hint)
+    return _fail(words, f"error: a library crashed with {name}; {left}", EXIT_MODEL, hint)
 
 
 def _fail(words: Sequence[str], message: str, code: int, hint: str | None = None, *, is_shown: bool = False) -> int:
@@ -179,6 +180,11 @@ def _fail(words: Sequence[str], message: str, code: int, hint: str | None = None
             tell_programs(failure)
             sys.stdout.flush()
     return code
+
+
+def _left() -> str:
+    """Describe the outputs that this process has put in place."""
+    return left_behind(Ledger.current.outputs() if Ledger.current is not None else ())
 
 
 def _wants_json(words: Sequence[str]) -> bool:

@@ -1,7 +1,7 @@
 """Shared fixtures."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,12 +69,12 @@ def _files_fit_their_schemas() -> Iterator[None]:
 
     publish = Staged.publish
 
-    def checked(staged: Staged) -> None:
+    def checked(staged: Staged, *, then_remove: Sequence[Path] = ()) -> None:
         if staged.destination.path.suffix == ".json":
             from support.printed_json import check_file
 
             check_file(staged.destination.path.name, staged.file.read_bytes())
-        publish(staged)
+        publish(staged, then_remove=then_remove)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Staged, "publish", checked)

@@ -16,13 +16,10 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Never
 
-from qdqtool.models.scratch import Ledger
+from qdqtool.models.scratch import ENDING, Ledger
 
 GRACE = 3.0
 """Seconds that a child has to clean up after a signal. If Python can run at all, this takes milliseconds."""
-
-ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
-"""Signals that ask a command to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +27,14 @@ class Lost:
     """A child that was ended by a signal.
 
     Attributes:
-        signal: The signal that ended the child.
-        asked: Whether the user requested the end, by a signal to this process.
+        signal: What ended it.
+        asked: Whether the user asked for it, by a signal to this process.
+        outputs: Names of the outputs that were put in place before.
     """
 
     signal: int
     asked: bool
+    outputs: tuple[str, ...] = ()
 
 
 def supervise(lost: Callable[[Lost], int]) -> None:
@@ -101,7 +100,7 @@ class _Supervisor:
         signal.pthread_sigmask(signal.SIG_BLOCK, (*ENDING, signal.SIGALRM))
         self._ledger.remove_all()
         code = os.waitstatus_to_exitcode(status)
-        os._exit(code if code >= 0 else self._lost(Lost(-code, self._asked)))
+        os._exit(code if code >= 0 else self._lost(Lost(-code, self._asked, self._ledger.outputs())))
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         if self._asked:

@@ -27,7 +27,7 @@ from qdqtool.linting.report import Summary
 from qdqtool.models.graph.io.external import external_files
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import describe_file
-from qdqtool.models.graph.io.output import check_outputs, is_stream, output_errors, staged, write_output
+from qdqtool.models.graph.io.output import check_outputs, is_stream, output_errors, staged, together, write_output
 from qdqtool.models.graph.model import Model
 from qdqtool.samples.in_memory import in_files
 
@@ -109,8 +109,8 @@ class _Job:
             if self._options.layer_info is not None:
                 write_output(self._options.layer_info, encode_layers(built.kernels, built.layer_dump))
             if report.passed:
-                self._write_beside(report, built, engine.file)
-                with output_errors(self._output):
+                with together(), output_errors(self._output):
+                    self._write_beside(report, built, engine.file)
                     engine.publish()
         return report
 

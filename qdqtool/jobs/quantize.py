@@ -22,6 +22,7 @@ from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import described_beside
 from qdqtool.models.graph.io.offload import offloaded
+from qdqtool.models.graph.io.output import together
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.report import Sizes
@@ -153,8 +154,9 @@ def _quantize(
     candidate, planned, made = reached.candidate, reached.candidate.planned, reached.candidate.made
     if not candidate.measured.loaded:
         require_loadable(made.model, given)
-    saved = save_model(made.model, output, external_data=options.external_data)
-    save_extras(options, inputs.ranges, planned.plan, reached.curve)
+    with together():
+        saved = save_model(made.model, output, external_data=options.external_data)
+        save_extras(options, inputs.ranges, planned.plan, reached.curve)
     return QuantizeReport(
         model=str(given.path or ""),
         output=str(saved.model),

@@ -8,12 +8,17 @@ library crashed or hangs: it lists the existing files, and the process that star
 import contextlib
 import os
 import shutil
+import signal
 import tempfile
+import threading
 import weakref
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
+
+ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+"""Signals that ask a command to end."""
 
 
 class Closing(ABC):
@@ -31,7 +36,7 @@ class Closing(ABC):
 
 
 class Ledger:
-    """The scratch files that exist, listed in an unnamed file that a forked process shares.
+    """The scratch files that exist and the outputs in place, in a file without a name that a forked process shares.
 
     Attributes:
         current: The ledger that this process writes to; None if no process would read it.
@@ -43,7 +48,7 @@ class Ledger:
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  open until the process ends
 
     def note(self, event: bytes, path: Path) -> None:
-        """Record that a path was created (``+``) or removed (``-``)."""
+        """Append that a scratch path came (``+``) or went (``-``), or that an output was put in place (``=``)."""
         self._file.write(event + os.fsencode(path.absolute()) + b"\0")
 
     def close(self) -> None:
@@ -51,18 +56,31 @@ class Ledger:
         self._file.close()
 
     def remove_all(self) -> None:
-        """Remove every path that was created and not removed."""
-        self._file.seek(0)
-        # Names contain no NUL. If a process was killed while it wrote, the last record may be incomplete.
-        *records, _ = self._file.read().split(b"\0")
+        """Remove every scratch path that came and did not go."""
         there: dict[bytes, None] = {}
-        for record in records:
+        for record in self._records():
             if record[:1] == b"+":
                 there[record[1:]] = None
             else:
                 there.pop(record[1:], None)
         for name in there:
             _remove(Path(os.fsdecode(name)))
+
+    def outputs(self) -> tuple[str, ...]:
+        """Return the names of the outputs that were put in place and are there, each once."""
+        found = (Path(os.fsdecode(record[1:])) for record in self._records() if record[:1] == b"=")
+        return tuple(dict.fromkeys(path.name for path in found if path.exists()))
+
+    def _records(self) -> list[bytes]:
+        """Return what was noted."""
+        self._file.seek(0)
+        # Names hold no NUL. A process that was killed while it wrote may have left half a record at the end.
+        return self._file.read().split(b"\0")[:-1]
+
+
+def left_behind(outputs: Sequence[str]) -> str:
+    """Describe what a command that ended early has left, for a message."""
+    return f"complete before: {', '.join(outputs)}" if outputs else "nothing was left behind"
 
 
 class ScratchFolder:
@@ -81,7 +99,7 @@ class ScratchFolder:
 
     def __init__(self, prefix: str = "qdqtool-", inside: Path | None = None) -> None:
         self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=inside))
-        _note(b"+", self.path)
+        note(b"+", self.path)
         self._remove = weakref.finalize(self, _remove, self.path)
 
     def __enter__(self) -> Self:
@@ -102,7 +120,7 @@ def scratch_file(folder: Path, name: str) -> Iterator[Path]:
     # The name is truncated, because prefix and suffix must fit in the 255 bytes of a file name.
     handle, made = tempfile.mkstemp(prefix=f".{name[:64]}.", suffix=".tmp", dir=folder)
     path = Path(made)
-    _note(b"+", path)
+    note(b"+", path)
     try:
         os.close(handle)
         yield path
@@ -110,7 +128,26 @@ def scratch_file(folder: Path, name: str) -> Iterator[Path]:
         _remove(path)
 
 
-def _note(event: bytes, path: Path) -> None:
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Make signals that ask to end wait for the end of the block, which has to be short."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[int] = []
+    heeded = [each for each in ENDING if callable(signal.getsignal(each))]
+    before = {each: signal.signal(each, lambda number, _: waiting.append(number)) for each in heeded}
+    try:
+        yield
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        if waiting:
+            signal.raise_signal(waiting[0])
+
+
+def note(event: bytes, path: Path) -> None:
+    """Write to the ledger of this process, if it has one (:meth:`Ledger.note`)."""
     if Ledger.current is not None:
         Ledger.current.note(event, path)
 
@@ -121,4 +158,4 @@ def _remove(path: Path) -> None:
     else:
         with contextlib.suppress(OSError):
             path.unlink()
-    _note(b"-", path)
+    note(b"-", path)

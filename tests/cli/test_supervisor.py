@@ -123,6 +123,27 @@ def test_what_a_crash_leaves_is_removed(tmp_path: Path, number: str, code: int, 
     assert left(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    ("end", "code", "message"),
+    [
+        (
+            "write_output(folder.path / 'r.onnx', b'1'); os.kill(os.getpid(), signal.SIGKILL)",
+            4,
+            "error: the process was killed; complete before: q.onnx\n",
+        ),
+        ("raise KeyboardInterrupt", 130, "interrupted; complete before: q.onnx\n"),
+    ],
+)
+def test_outputs_that_are_complete_are_named(tmp_path: Path, end: str, code: int, message: str):
+    """An output in a scratch folder, where `convert` makes them first, is not: it goes with the folder."""
+    body = f"write_output(Path({str(tmp_path)!r}, 'q.onnx'), b'1'); {end}"
+    process = start(tmp_path, f"from qdqtool.models.graph.io.output import write_output; {body}")
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert message in err
+    assert left(tmp_path) == ["q.onnx"]
+
+
 def test_the_work_ends_with_its_supervisor(tmp_path: Path):
     process = start(tmp_path, WAITING)
     process.kill()

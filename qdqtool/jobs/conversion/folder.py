@@ -18,7 +18,7 @@ import msgspec
 from qdqtool.errors import OutputError, UsageError
 from qdqtool.jobs.conversion.report import ConversionReport, WrittenFile
 from qdqtool.models.graph.io.output import output_errors
-from qdqtool.models.scratch import ScratchFolder
+from qdqtool.models.scratch import ScratchFolder, note, uninterrupted
 
 REPORT = "report.json"
 PAGE = "report.html"
@@ -46,7 +46,6 @@ class FileNames:
         """The content of each file by its name, in the order of the report."""
         return {
             f"{self.stem}.onnx": "model",
-            f"{self.stem}.onnx.data": "weights",
             f"{self.stem}.plan.json": "plan",
             f"{self.stem}.ranges.json": "ranges",
             f"{self.stem}.engine": "engine",
@@ -97,9 +96,10 @@ class Staging:
         return self.folder / self.names.name(what)
 
     def written(self) -> tuple[WrittenFile, ...]:
-        """Return the files that were made so far."""
+        """Return what was made so far, in the order in which it is put in place: a model comes after its data."""
+        data = ((path, "weights") for path in self.place.glob("*.onnx.*.data"))
         found = ((self.place / name, kind) for name, kind in self.names.kinds.items())
-        return tuple(_describe(path, kind) for path, kind in found if path.exists())
+        return tuple(_describe(path, kind) for path, kind in (*data, *found) if path.exists())
 
     def publish(self, report: ConversionReport, page: Callable[[bytes, str], bytes]) -> ConversionReport:
         """Replace the files of an earlier conversion by the new files, and write the report.
@@ -113,11 +113,15 @@ class Staging:
         with output_errors(self.folder):
             (self.place / REPORT).write_bytes(report.encode())
             (self.place / PAGE).write_bytes(page(report.encode(), REPORT))
-            for name in (REPORT, PAGE, *gone):
-                (self.folder / name).unlink(missing_ok=True)
+            mode = _usual_mode(self.place)
             for name in (*made, PAGE, REPORT):
-                (self.place / name).chmod(_usual_mode(self.place))
-                (self.place / name).replace(self.folder / name)
+                (self.place / name).chmod(mode)
+            with uninterrupted():
+                for name in (*made, PAGE, REPORT):
+                    (self.place / name).replace(self.folder / name)
+                    note(b"=", self.folder / name)
+                for name in gone:
+                    (self.folder / name).unlink(missing_ok=True)
         return report
 
 

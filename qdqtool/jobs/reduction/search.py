@@ -138,7 +138,6 @@ class Search:
         self.counts.runs += 1
         self._trials.progress(self.counts.runs, node_count(self.best))
         path = self._trials.folder / "candidate.onnx"
-        path.with_name(path.name + ".data").unlink(missing_ok=True)
         store(model, path)
         begun = time.monotonic()
         failure = self._trials.command.run(path, self._trials.folder)

@@ -172,3 +172,8 @@ def set_external(tensor: TensorProto, location: str, offset: int, length: int) -
     tensor.data_location = TensorProto.EXTERNAL
     for key, value in (("location", location), ("offset", str(offset)), ("length", str(length))):
         tensor.external_data.add(key=key, value=value)
+
+
+def set_location(tensor: TensorProto, location: str) -> None:
+    """Change the name of the file that an external tensor refers to."""
+    next(entry for entry in tensor.external_data if entry.key == "location").value = location

@@ -13,17 +13,20 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from qdqtool.errors import OutputError, UsageError
-from qdqtool.models.scratch import ScratchFolder, scratch_file
+from qdqtool.models.scratch import ScratchFolder, note, scratch_file, uninterrupted
 
 STDOUT = Path("/dev/stdout")
 
 _OPEN_FILES = re.compile(r"/proc/(?P<process>\d+)(/task/\d+)?/fd")
 _MOST_LINKS = 40
+_MOST_NAME_BYTES = 255
+"""Of a file name, on every file system that is in wide use."""
 _STDOUT_DESCRIPTOR = 1
 
 
@@ -72,22 +75,45 @@ class Staged:
             file.flush()
             os.fsync(file.fileno())
 
-    def publish(self) -> None:
-        """Move the file to its final place, or copy it into the stream."""
+    def publish(self, *, then_remove: Sequence[Path] = ()) -> None:
+        """Put the file in its place, at the end of the :func:`together` block if there is one; or copy it to a stream.
+
+        Args:
+            then_remove: Files that nothing needs once this one and all others of the block are in place.
+        """
+        group = _GROUP.get()
         if self.destination.is_stream:
             with self.file.open("rb") as source, _stream(self.destination) as target:
                 shutil.copyfileobj(source, target)
-            return
-        _set_usual_mode(self.file, self.destination.path)
-        self.file.replace(self.destination.path)
+        elif group is not None:
+            group.files.append(self)
+            group.stale.extend(then_remove)
+        else:
+            _put([self], then_remove)
+
+
+@dataclass(frozen=True, slots=True)
+class _Together:
+    """Outputs that are put in place in one step, files to remove then, and the stack that removes what stays aside."""
+
+    stack: contextlib.ExitStack
+    files: list[Staged]
+    stale: list[Path]
+
+
+_GROUP: ContextVar[_Together | None] = ContextVar("group", default=None)
 
 
 def destination(path: Path) -> Destination:
     """Follow an output path to the file or stream that it refers to.
 
     Raises:
-        OutputError: The links form a circle.
+        OutputError: It is a circle of links, or its name is too long.
     """
+    size = len(os.fsencode(path.name))
+    if size > _MOST_NAME_BYTES:
+        text = f"output {path.name[:40]}… has a name of {size} bytes; {_MOST_NAME_BYTES} are possible"
+        raise OutputError(text, hint="choose a shorter name for the output")
     for _ in range(_MOST_LINKS):
         folder = os.path.realpath(path.parent)
         opened = _OPEN_FILES.fullmatch(folder)
@@ -141,14 +167,43 @@ def write_output(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def staged(path: Path) -> Iterator[Staged]:
-    """Create an empty temporary file that can become the output; it is deleted when the block ends."""
-    target = destination(path)
-    with contextlib.ExitStack() as stack:
+    """Make an empty file that can become the output, for what is written by name; it is gone when the block ends."""
+    target, group = destination(path), _GROUP.get()
+    with contextlib.ExitStack() as own:
+        stack = own if group is None else group.stack
         with output_errors(path):
             # In the same folder, because a rename is atomic only within a file system.
             folder = stack.enter_context(ScratchFolder()).path if target.is_stream else target.path.parent
             file = stack.enter_context(scratch_file(folder, target.path.name))
         yield Staged(file, target)
+
+
+@contextlib.contextmanager
+def together() -> Iterator[None]:
+    """Put the outputs of the block in place in one step at its end, or none of them: a signal comes before or after."""
+    if _GROUP.get() is not None:
+        yield
+        return
+    with contextlib.ExitStack() as stack:
+        group = _Together(stack, [], [])
+        token = _GROUP.set(group)
+        try:
+            yield
+        finally:
+            _GROUP.reset(token)
+        _put(group.files, group.stale)
+
+
+def _put(files: Sequence[Staged], stale: Sequence[Path]) -> None:
+    """Rename files to what they are to be, in this order; then remove the stale ones."""
+    for each in files:
+        _set_usual_mode(each.file, each.destination.path)
+    with uninterrupted():
+        for each in files:
+            each.file.replace(each.destination.path)
+            note(b"=", each.destination.path)
+        for path in stale:
+            path.unlink(missing_ok=True)
 
 
 def check_output(path: Path, inputs: list[Path]) -> None:

@@ -1,24 +1,26 @@
 """Write a model completely or not at all: one weight at a time, with external data if the size requires it."""
 
-import contextlib
 import hashlib
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
 
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.copying import copy_model
-from qdqtool.models.graph.io.data_file import DataWriter, set_inline, stays_external, write_data
+from qdqtool.models.graph.io.data_file import DataWriter, set_inline, set_location, stays_external, write_data
 from qdqtool.models.graph.io.external import external_files
-from qdqtool.models.graph.io.output import Staged, check_output, is_stream, output_errors, staged
+from qdqtool.models.graph.io.output import check_output, destination, is_stream, output_errors, staged, together
 from qdqtool.models.graph.io.tensors import is_external, iter_tensors, nbytes, read_bytes
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.report import DataFile, ModelFile
 from qdqtool.models.options import ExternalData
 
 INLINE_LIMIT = 2**31 - 2**26
-"""A larger model gets external data, because protobuf is limited to 2 GiB (64 MiB of them are a reserve)."""
+"""A larger model gets external data: protobuf is limited to 2 GiB, and 64 MiB of that are headroom."""
+_DIGITS = 16
+"""Of the SHA-256 in the name of a data file."""
 
 
 class TooLargeError(UsageError):
@@ -45,8 +47,10 @@ class SavedFiles:
 def save_model(model: Model, path: str | Path, *, external_data: ExternalData = ExternalData.AUTO) -> SavedFiles:
     """Write a model, which is not changed.
 
-    The files are written by :mod:`qdqtool.models.graph.io.output`, data first. External data goes to ``<path>.data``;
-    into a stream, a model is written as a whole. The bytes of unchanged tensors are copied without decoding.
+    The files are written as :mod:`qdqtool.models.graph.io.output` writes them, data first. External data goes to
+    ``<path>.<digest>.data``, with the first 16 digits of its SHA-256: whenever the process is killed, a model refers to
+    its own data. Data of an earlier model of this name is removed. A stream gets the model whole. Bytes of untouched
+    tensors are not decoded.
 
     Args:
         model: The model; external tensors are read from its folder, pending tensors are computed now.
@@ -58,36 +62,49 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
     check_output(path, [*([model.path] if model.path else []), *sources])
     offload = _needs_data_file(model, external_data, path)
     proto = copy_model(model.proto)
-    data_path = path.with_name(path.name + ".data") if offload else None
     data: DataFile | None = None
-    with output_errors(path), contextlib.ExitStack() as stack:
-        ready = []
-        if data_path is not None:
-            check_output(data_path, sources)
-            ready.append(stack.enter_context(staged(data_path)))
-            data = _write_data(model, proto, ready[-1], data_path.name)
+    with output_errors(path), together():
+        if offload:
+            data = _write_data(model, proto, path, sources)
         else:
             _inline(model, proto)
         serialized = proto.SerializeToString(deterministic=True)
-        ready.append(stack.enter_context(staged(path)))
-        with ready[-1].open() as file:
-            file.write(serialized)
-        # Both files are complete: only a crash of the machine between the two steps can leave a mixture.
-        for output in ready:
-            output.publish()
+        with staged(path) as output:
+            with output.open() as file:
+                file.write(serialized)
+            output.publish(then_remove=_stale_data(path, data, sources))
     written = ModelFile(
         bytes=len(serialized),
         sha256=hashlib.sha256(serialized).hexdigest(),
         external_data=(data,) if data is not None and data.bytes else (),
     )
     total = written.bytes + (data.bytes if data is not None else 0)
+    data_path = path.with_name(data.name) if data is not None else None
     return SavedFiles(path, data_path, total, None if is_stream(path) else written)
 
 
-def _write_data(model: Model, proto: onnx.ModelProto, output: Staged, location: str) -> DataFile:
-    with output.open() as file, DataWriter(file) as writer:
-        size = write_data(model, proto, writer, location)
-    return DataFile(name=location, bytes=size, sha256=writer.sha256)
+def _write_data(model: Model, proto: onnx.ModelProto, path: Path, sources: list[Path]) -> DataFile:
+    with staged(path) as output:
+        with output.open() as file, DataWriter(file) as writer:
+            size = write_data(model, proto, writer, path.name)
+        name = f"{path.name}.{writer.sha256[:_DIGITS]}.data"
+        for tensor in iter_tensors(proto):
+            if is_external(tensor):
+                set_location(tensor, name)
+        target = path.with_name(name)
+        check_output(target, sources)
+        replace(output, destination=destination(target)).publish()
+    return DataFile(name=name, bytes=size, sha256=writer.sha256)
+
+
+def _stale_data(path: Path, data: DataFile | None, sources: list[Path]) -> list[Path]:
+    """Return the data files of earlier models of this name, but not those that the model was read from."""
+    if is_stream(path):
+        return []
+    pattern = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{{_DIGITS}}}\.data")
+    found = (each for each in path.parent.iterdir() if pattern.fullmatch(each.name))
+    used = {each.resolve() for each in sources}
+    return [each for each in found if (data is None or each.name != data.name) and each.resolve() not in used]
 
 
 def inlined(model: Model) -> onnx.ModelProto | None:

@@ -1,6 +1,7 @@
 """Outputs: files are replaced, links stay, and devices, pipes and descriptors are written into."""
 
 import os
+import signal
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from qdqtool.errors import OutputError
-from qdqtool.models.graph.io.output import check_output, destination, staged, write_output
+from qdqtool.models.graph.io.output import check_output, destination, staged, together, write_output
 
 
 def listing(folder: Path) -> list[str]:
@@ -117,3 +118,51 @@ def test_nothing_reaches_a_stream_before_all_is_there(tmp_path: Path):
         # Opening the pipe would wait for a reader.
         aside.file.write_bytes(b"half")
     assert not aside.file.exists()
+
+
+def write_both(first: Path, second: Path) -> None:
+    with together():
+        write_output(first, b"1")
+        write_output(second, b"1")
+
+
+def test_outputs_of_one_block_come_together_or_not_at_all(tmp_path: Path):
+    (tmp_path / "a").write_bytes(b"0")
+    with together():
+        write_output(tmp_path / "a", b"1")
+        with together():
+            write_output(tmp_path / "b", b"1")
+        assert (tmp_path / "a").read_bytes() == b"0"
+        assert not (tmp_path / "b").exists()
+    (tmp_path / "a").write_bytes(b"2")
+    with pytest.raises(OutputError, match="No such file"):
+        write_both(tmp_path / "a", tmp_path / "absent" / "c")
+    assert (tmp_path / "a").read_bytes() == b"2"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_waits_until_all_outputs_are_in_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int):
+    replace = Path.replace
+
+    def signaled(path: Path, target: Path) -> None:
+        signal.raise_signal(number)
+        replace(path, target)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(number, interrupt)
+    monkeypatch.setattr(Path, "replace", signaled)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            write_both(tmp_path / "a", tmp_path / "b")
+    finally:
+        signal.signal(number, before)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_name_that_no_file_system_takes(tmp_path: Path):
+    check_output(tmp_path / ("é" * 127), [])
+    with pytest.raises(OutputError, match="has a name of 256 bytes; 255 are possible"):
+        check_output(tmp_path / ("é" * 128), [])

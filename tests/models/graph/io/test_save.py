@@ -1,7 +1,11 @@
 """Writing models: whole or not at all, and readable by others."""
 
 import errno
+import hashlib
+import itertools
 import os
+import signal
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -30,6 +34,63 @@ def listing(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+def only_data(folder: Path) -> Path:
+    """The one data file of the folder, whose name has its digest."""
+    (path,) = folder.glob("*.data")
+    assert path.name == f"a.onnx.{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}.data"
+    return path
+
+
+def with_weight(value: float) -> Model:
+    """A model with 5,000 equal weights, which go to a data file."""
+    proto = conv_model()
+    proto.graph.initializer.append(make_tensor("more", np.full(5000, value, np.float32), onnx.TensorProto.FLOAT))
+    return Model(proto)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("moment", range(3))
+def test_whenever_the_process_is_killed_a_model_has_its_own_data(moment: int, tmp_path: Path) -> None:
+    save_model(with_weight(1), tmp_path / "a.onnx", external_data=ExternalData.ALWAYS)
+    child = os.fork()
+    if not child:
+        steps = itertools.count()
+
+        def killing(do: Callable[..., object]) -> Callable[..., object]:
+            def step(*arguments: object, **keywords: object) -> object:
+                if next(steps) == moment:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return do(*arguments, **keywords)
+
+            return step
+
+        vars(os).update(replace=killing(os.replace), unlink=killing(os.unlink))
+        save_model(with_weight(2), tmp_path / "a.onnx", external_data=ExternalData.ALWAYS)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    model = load_model(tmp_path / "a.onnx")
+    value = read_array(model, model.proto.graph.initializer[-1])
+    assert np.array_equal(value, np.full(5000, 1 if moment < 2 else 2, np.float32))
+    save_model(with_weight(3), tmp_path / "a.onnx", external_data=ExternalData.ALWAYS)
+    only_data(tmp_path)
+
+
+def test_data_of_an_earlier_model_goes_and_that_of_another_model_stays(tmp_path: Path) -> None:
+    (tmp_path / "ba.onnx.0123456789abcdef.data").write_text("of ba.onnx")
+    (tmp_path / "a.onnx.data").write_text("of another tool")
+    save_model(with_weight(1), tmp_path / "a.onnx", external_data=ExternalData.ALWAYS)
+    save_model(with_weight(2), tmp_path / "a.onnx", external_data=ExternalData.NEVER)
+    assert listing(tmp_path) == ["a.onnx", "a.onnx.data", "ba.onnx.0123456789abcdef.data"]
+
+
+def test_data_that_the_model_was_read_from_stays(tmp_path: Path) -> None:
+    first = save_model(with_weight(1), tmp_path / "a.onnx", external_data=ExternalData.ALWAYS)
+    first.model.rename(tmp_path / "moved.onnx")
+    save_model(load_model(tmp_path / "moved.onnx"), tmp_path / "a.onnx", external_data=ExternalData.NEVER)
+    assert first.data is not None
+    assert first.data.exists()
+
+
 def test_inline_round_trip_is_byte_identical(tmp_path: Path) -> None:
     proto = conv_model()
     saved = save_model(Model(proto), tmp_path / "a.onnx")
@@ -43,7 +104,7 @@ def test_external_data_is_copied_through_and_read_back_by_others(tmp_path: Path)
     large = np.random.default_rng(1).normal(size=(64, 64)).astype(np.float32)
     proto.graph.initializer.append(make_tensor("unused", large, onnx.TensorProto.FLOAT))
     saved = save_model(Model(proto), tmp_path / "a.onnx", external_data=ExternalData.ALWAYS)
-    assert saved.data == tmp_path / "a.onnx.data"
+    assert saved.data == only_data(tmp_path)
     again = save_model(load_model(saved.model), tmp_path / "b.onnx")
     assert again.data is not None
     assert again.data.read_bytes() == saved.data.read_bytes()
@@ -79,7 +140,7 @@ def test_a_model_past_the_limit_gets_external_data_by_itself(tmp_path: Path, mon
     model = Model(conv_model())
     payload = Payload(4000, lambda: b"\1" * 4000)
     model.proto.graph.initializer.append(pending_tensor(model, "codes", (4000,), onnx.TensorProto.INT8, payload))
-    assert save_model(model, tmp_path / "a.onnx").data == tmp_path / "a.onnx.data"
+    assert save_model(model, tmp_path / "a.onnx").data == only_data(tmp_path)
     with pytest.raises(UsageError, match="passes 2 GiB"):
         save_model(model, tmp_path / "b.onnx", external_data=ExternalData.NEVER)
 
@@ -190,7 +251,8 @@ def test_data_that_ends_early_while_it_is_copied_is_an_error(tmp_path: Path) -> 
     proto.graph.initializer.append(make_tensor("more", np.ones(5000, np.float32), onnx.TensorProto.FLOAT))
     saved = save_model(Model(proto), tmp_path / "a.onnx", external_data=ExternalData.ALWAYS)
     model = load_model(saved.model)
-    os.truncate(tmp_path / "a.onnx.data", 1000)
+    assert saved.data is not None
+    os.truncate(saved.data, 1000)
     with pytest.raises(OutputError, match="external data ended early"):
         save_model(model, tmp_path / "b.onnx")
-    assert listing(tmp_path) == ["a.onnx", "a.onnx.data"]
+    assert listing(tmp_path) == ["a.onnx", saved.data.name]
