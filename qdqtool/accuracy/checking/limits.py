@@ -28,7 +28,7 @@ class OutputGate:
 
 
 ACCURACY = OutputGate("accuracy", is_asked_for=False)
-"""Its limit is 0 dB."""
+"""Lets 6 dB pass."""
 
 MIN_SQNR, MIN_COSINE = OutputGate("min-sqnr"), OutputGate("min-cosine")
 MIN_AGREEMENT = OutputGate("min-agreement", finds_layers=False)

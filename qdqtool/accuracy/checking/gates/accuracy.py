@@ -1,7 +1,7 @@
-"""The gate on outputs that needs no limit from the user: the error must not be as large as the output itself.
+"""The gate on outputs that needs no limit: an error of more than half the output means that the output is lost.
 
-It has one limit for every model: 0 dB for floats, chance for integers. Users set stricter limits with ``--min-sqnr``
-and similar options.
+It is the gate of last resort, and has one limit for every model: 6 dB for floats, chance for integers. A lower
+``--min-sqnr`` lowers it too, to 0 dB at least.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,14 +17,12 @@ from qdqtool.errors import plural
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Value
 
-LEAST_DB = 0.0
+LEAST_DB = 6.0
+"""SQNR of a float output where the error is half of it."""
 
 STEP = 2.0**-8
 """An output with a known bound passes if its error is at most this share of the bound: one step of 8 bits. On some data
 all scores are near 0."""
-
-CONSTANT_DB = 6.0
-"""Below this SQNR (an error of half the output), an output is lost if a constant would be closer to the reference."""
 
 VARIES_DB = 30.0
 """A reference varies if its power is less than this above the power of the part that changes with the sample.
@@ -43,30 +41,41 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
     if job.baseline is None:
         return
     places = [(check.value, check.deviation) for check in job.outputs]
-    faults = _faults(job.index, evidence.outputs, places, "output")
-    yield _gate(ACCURACY.name, evidence.outputs, faults, is_random=evidence.is_random)
+    least = _least(job)
+    faults = _faults(job.index, evidence.outputs, places, "output", least)
+    yield _gate(ACCURACY.name, evidence.outputs, faults, least, is_random=evidence.is_random)
 
 
 def saved_result(job: CheckJob, saved: SavedCheck, outputs: Sequence[OutputResult]) -> GateResult:
     """Judge saved outputs against the outputs of the reference."""
     places = [(check.value, saved.deviations[check.value.name]) for check in job.outputs]
-    faults = _faults(job.index, outputs, places, "saved output")
-    return _gate("outputs-accuracy", outputs, faults, is_random=False)
+    least = _least(job)
+    faults = _faults(job.index, outputs, places, "saved output", least)
+    return _gate("outputs-accuracy", outputs, faults, least, is_random=False)
+
+
+def _least(job: CheckJob) -> float:
+    """Return the SQNR that every float output needs."""
+    return LEAST_DB if job.gates.min_sqnr is None else min(LEAST_DB, job.gates.min_sqnr)
 
 
 def _faults(
-    index: ModelIndex, outputs: Sequence[OutputResult], places: Sequence[tuple[Value, Deviation]], what: str
+    index: ModelIndex,
+    outputs: Sequence[OutputResult],
+    places: Sequence[tuple[Value, Deviation]],
+    what: str,
+    least: float,
 ) -> list[str]:
     found = []
     for result, (value, deviation) in zip(outputs, places, strict=True):
-        fault = _fault(result, deviation, bound_of(index, value))
+        fault = _fault(result, deviation, bound_of(index, value), least)
         if fault:
             found.append(f"{what} '{result.name}': {fault}")
     return found
 
 
-def _fault(result: OutputResult, deviation: Deviation, bound: float | None) -> str:
-    """Return why an output is lost; empty if it is not lost, or if nothing was compared."""
+def _fault(result: OutputResult, deviation: Deviation, bound: float | None, least: float) -> str:
+    """Return why nothing is left of an output; empty where something is, or where nothing was compared."""
     error = deviation.error
     if error.elements and error.nonfinite == error.elements:
         return "its reference is NaN or infinite everywhere, so that nothing was compared"
@@ -77,10 +86,18 @@ def _fault(result: OutputResult, deviation: Deviation, bound: float | None) -> s
         return ""
     if bound is not None and result.max_abs is not None and result.max_abs <= bound * STEP:
         return ""
-    fault = distance_fault(result, LEAST_DB)
-    if result.zero_reference:
-        return fault
-    return f"{fault}: the error is larger than the output itself" if fault else _no_variation(result, deviation)
+    larger = distance_fault(result, 0.0)
+    if larger:
+        return larger if result.zero_reference else f"{larger}: the error is larger than the output itself"
+    return _no_variation(result, deviation) or _too_far(result, deviation, least)
+
+
+def _too_far(result: OutputResult, deviation: Deviation, least: float) -> str:
+    """Return that an output has less than the least SQNR; a reference as small as roundings has no SQNR to keep."""
+    fault = distance_fault(result, least)
+    if result.zero_reference or result.sqnr_db is None or not fault or deviation.error.max_abs <= LEAST_ERROR:
+        return ""
+    return f"{fault}: the error is more than {10 ** (-least / 20):.0%} of the output"
 
 
 def _no_variation(result: OutputResult, deviation: Deviation) -> str:
@@ -95,7 +112,7 @@ def _no_variation(result: OutputResult, deviation: Deviation) -> str:
         return ""
     if variation.is_constant and varying_db < VARIES_DB:
         return f"it is the same in all {variation.samples} samples, and the reference is not"
-    if result.sqnr_db is not None and result.sqnr_db < CONSTANT_DB and error.noise >= varying:
+    if result.sqnr_db is not None and result.sqnr_db < LEAST_DB and error.noise >= varying:
         return f"found {result.sqnr_db:.6g} dB: an output that is the same in all samples could have a smaller error"
     return ""
 
@@ -110,7 +127,9 @@ def _no_agreement(share: float, deviation: Deviation) -> str:
     return f"{share:.1%} of the elements agree, no more than by chance ({agreement.chance:.1%})"
 
 
-def _gate(name: str, outputs: Sequence[OutputResult], faults: list[str], *, is_random: bool) -> GateResult:
+def _gate(
+    name: str, outputs: Sequence[OutputResult], faults: list[str], least: float, *, is_random: bool
+) -> GateResult:
     compared = sum(result.exact is not None for result in outputs)
     missing = len(outputs) - compared
     found = f"{len(faults)} of {compared} outputs lost" if faults else plural(compared, "output")
@@ -118,7 +137,7 @@ def _gate(name: str, outputs: Sequence[OutputResult], faults: list[str], *, is_r
     failures = nothing if is_random else [*faults, *nothing]
     return GateResult.of(
         name=name,
-        requires="every output has at least 0 dB SQNR, or agrees more than by chance",
+        requires=f"every output has at least {least:g} dB SQNR, or agrees more than by chance",
         failures=failures,
         detail=f"{found}, {missing} SKIPPED" if missing else found,
         warnings=[f"{fault}; the inputs were random" for fault in faults] if is_random else (),

@@ -5,12 +5,21 @@ from collections.abc import Iterator
 from qdqtool.accuracy.checking.limits import MAX_METRIC_LOSS
 from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
+from qdqtool.accuracy.report import MetricResult
+from qdqtool.accuracy.task_metrics import metrics
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Judge the loss of the metric; active for each comparison if there is a metric and a limit."""
+    """Judge the loss of the metric against the limit, for each comparison that was made.
+
+    Without a limit, the gate of the model is in the report only if it fails: if the loss is large by the module of the
+    metric. Nobody knows what is large for a function of the user.
+    """
     metric, limit = evidence.metric, evidence.job.gates.max_metric_loss
-    if metric is None or limit is None:
+    if metric is None:
+        return
+    if limit is None:
+        yield from _large_loss(metric)
         return
     # The chance level is unknown for a function of the user.
     beyond = ", which is better than chance" if metric.output is not None else ""
@@ -34,3 +43,14 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
             failures=failures,
             detail=found,
         )
+
+
+def _large_loss(metric: MetricResult) -> Iterator[GateResult]:
+    if metric.output is None or metric.loss is None or metric.baseline is None:
+        return
+    limit = metrics.get(metric.name).large_loss(metric.baseline, metric.predictions)
+    if not metric.loss <= limit:
+        found, allowed = (f"{value:.3g} {metric.loss_unit}".rstrip() for value in (metric.loss, limit))
+        text = f"{metric.name} is worse than the baseline by {found}; without --max-metric-loss, {allowed} pass"
+        requires = f"{metric.name} is at most {allowed} worse than that of the baseline"
+        yield GateResult.of(name=MAX_METRIC_LOSS.name, requires=requires, failures=[text], detail=found)

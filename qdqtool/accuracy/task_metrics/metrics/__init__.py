@@ -37,6 +37,14 @@ class TaskMetric(Protocol):
     def resolution(self, predictions: int) -> float | None:
         """Return the loss that one of ``predictions`` predictions makes, or None if a loss can have any size."""
 
+    def large_loss(self, reference: float, predictions: int) -> float:
+        """Return the largest loss that passes a check without a limit; samples must show more than noise to exceed it.
+
+        Args:
+            reference: The metric of the float model.
+            predictions: Number of predictions.
+        """
+
     def chance(self, value: float, predictions: int, classes: int) -> str | None:
         """Return why a value is no better than guessing, in words, or None if it is better."""
 

@@ -10,6 +10,9 @@ import numpy as np
 
 from qdqtool.numerics.dtypes import FLOAT64, Array
 
+LARGE_LOSS = 20.0
+"""Percent of the reference's perplexity."""
+
 
 class Perplexity:
     """The metric."""
@@ -41,6 +44,11 @@ class Perplexity:
         """Return None: any change of a probability counts."""
         del predictions
         return None
+
+    def large_loss(self, reference: float, predictions: int) -> float:
+        """Return 20 %; infinite without predictions."""
+        del reference
+        return LARGE_LOSS if predictions else math.inf
 
     def chance(self, value: float, predictions: int, classes: int) -> str | None:
         """Return why the perplexity is no better than the number of classes, which guessing gives; None if it is."""

@@ -14,6 +14,13 @@ SIGNIFICANCE = 0.05
 """An accuracy is better than chance if guessing gives as many right answers with at most this probability."""
 
 
+LARGE_LOSS = 5.0
+"""Percentage points."""
+
+LEAST_LOST = 5
+"""Predictions: by a sign test at :data:`SIGNIFICANCE`, fewer losses than these may be chance."""
+
+
 class Top1:
     """The metric."""
 
@@ -35,6 +42,14 @@ class Top1:
     def resolution(self, predictions: int) -> float | None:
         """Return the percentage points of one prediction."""
         return 100 / predictions if predictions else math.inf
+
+    def large_loss(self, reference: float, predictions: int) -> float:
+        """Return 5 percentage points, or what five predictions or two standard errors of the difference make."""
+        if not predictions:
+            return math.inf
+        share = reference / 100
+        error = 100 * math.sqrt(2 * share * (1 - share) / predictions)
+        return max(LARGE_LOSS, 100 * (LEAST_LOST - 1) / predictions, 2 * error)
 
     def chance(self, value: float, predictions: int, classes: int) -> str | None:
         """Return why the right answers may come from guessing: an exact binomial test at :data:`SIGNIFICANCE`."""

@@ -48,16 +48,35 @@ def accuracy(report: CheckReport) -> GateResult:
     return next(gate for gate in report.gates if gate.name == "accuracy")
 
 
+LARGER, HALF = "the error is larger than the output itself", "the error is more than 50% of the output"
+
+
 @pytest.mark.parametrize(
-    ("factor", "found"), [(1.0, None), (0.2, None), (1.9, None), (2.1, "-0.827853"), (-1.0, "-6.0206")]
+    ("factor", "told"),
+    [
+        *((factor, None) for factor in (1.0, 0.5, 1.5)),
+        (0.49, f"found 5.8486 dB: {HALF}"),
+        (1.9, f"found 0.91515 dB: {HALF}"),
+        (2.1, f"found -0.827853 dB: {LARGER}"),
+        (-1.0, f"found -6.0206 dB: {LARGER}"),
+    ],
 )
-def test_an_error_larger_than_the_output_fails(factor: float, found: str | None, data: Path) -> None:
+def test_an_error_of_more_than_half_the_output_fails(factor: float, told: str | None, data: Path) -> None:
     report = check_model(network(W * factor), baseline=network(W), data=data)
     gate = accuracy(report)
-    assert gate.passed is report.passed is (found is None)
-    told = (f"output 'y': found {found} dB: the error is larger than the output itself",)
-    assert gate.failures == report.failures == (() if found is None else told)
-    assert gate.detail == ("1 output" if found is None else "1 of 1 outputs lost")
+    assert gate.passed is report.passed is (told is None)
+    assert gate.failures == report.failures == (() if told is None else (f"output 'y': {told}",))
+    assert gate.detail == ("1 output" if told is None else "1 of 1 outputs lost")
+
+
+@pytest.mark.parametrize(("limit", "passed"), [(0.0, True), (5.0, True), (5.9, False), (30.0, False)])
+def test_a_lower_limit_of_the_user_counts_and_a_higher_one_changes_nothing(
+    limit: float, passed: bool, data: Path
+) -> None:
+    options = CheckOptions(gates=Gates(min_sqnr=limit))
+    gate = accuracy(check_model(network(W * 0.49), baseline=network(W), data=data, options=options))
+    assert gate.passed is passed
+    assert gate.requires.startswith(f"every output has at least {min(limit, 6):g} dB SQNR")
 
 
 def test_the_verdict_names_the_worst_output_and_the_gate_that_judged_it(data: Path) -> None:
@@ -228,7 +247,7 @@ def test_a_constant_output_is_lost_where_the_reference_varies_by_more_than_30_db
     [
         ([1, -1], "found 0 dB: an output that is the same in all samples could have a smaller error"),
         ([0, -1], None),
-        ([0, 0], None),
+        ([0, 0], "found 3.0103 dB: the error is more than 50% of the output"),
     ],
 )
 def test_an_output_is_lost_where_a_constant_has_no_larger_error(wrong: list[float], told: str | None) -> None:

@@ -34,8 +34,36 @@ def test_the_limit_zero_is_a_limit() -> None:
 
 
 def test_without_a_limit_or_a_comparison_there_is_no_gate() -> None:
-    assert results(None, loss=50.0, saved_loss=50.0) == []
+    assert results(None, loss=5.0, saved_loss=50.0, output="y", baseline=100.0, predictions=1000) == []
+    assert results(None, loss=50.0, baseline=100.0, predictions=1000) == []  # of a function of the user
     assert results(0.5) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "baseline", "predictions", "loss", "passed"),
+    [
+        ("top-1", 100.0, 1000, 5.0, True),
+        ("top-1", 100.0, 1000, 5.1, False),
+        ("top-1", 100.0, 1000, math.nan, False),
+        ("top-1", 100.0, 40, 10.0, True),  # four predictions
+        ("top-1", 100.0, 40, 12.5, False),  # five
+        ("top-1", 50.0, 200, 9.5, True),  # two standard errors of the difference are 10
+        ("top-1", 50.0, 200, 10.5, False),
+        ("perplexity", 20.0, 100, 20.0, True),
+        ("perplexity", 20.0, 100, 20.1, False),
+    ],
+)
+def test_a_large_loss_fails_without_a_limit(
+    name: str, baseline: float, predictions: int, loss: float, passed: bool
+) -> None:
+    gates = results(None, name=name, output="y", baseline=baseline, predictions=predictions, loss=loss)
+    assert [gate.passed for gate in gates] == ([] if passed else [False])
+
+
+def test_a_large_loss_names_the_limit() -> None:
+    (gate,) = results(None, output="y", baseline=100.0, predictions=500, loss=73.0)
+    assert gate.name == "max-metric-loss"
+    assert gate.failures == ("top-1 is worse than the baseline by 73 points; without --max-metric-loss, 5 points pass",)
 
 
 def test_a_reference_at_chance_fails_whatever_the_loss() -> None:
