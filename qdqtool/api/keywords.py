@@ -154,6 +154,7 @@ class InsertKeywords(TypedDict, total=False):
     external_data: Literal["auto", "always", "never"]
     verify: bool
     input_shapes: Shapes
+    force: bool
 
 
 class QuantizeKeywords(AccuracyKeywords, total=False):

@@ -13,6 +13,7 @@ from qdqtool.linting.findings import Finding
 from qdqtool.models import targets
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_source
+from qdqtool.models.graph.io.model_file import model_digest
 from qdqtool.models.graph.io.output import is_stream
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
@@ -43,12 +44,14 @@ class InsertOptions:
         external_data: Whether weights are stored in a second file.
         targets: The targets that must load the result: what any of them does not accept is refused. Empty for no check.
         verify: Feeds to run the model on before and after an opset upgrade; None for no such test.
+        force: Insert a plan that was made for another model.
     """
 
     weights: WeightStorage = WeightStorage.PACKED
     external_data: ExternalData = ExternalData.AUTO
     targets: tuple[str, ...] = ()
     verify: DataRequest | None = None
+    force: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,8 +106,14 @@ def insert_plan(
         GateError: The opset upgrade is verified, and it changes an output.
     """
     options, plan = options or InsertOptions(), Path(plan)
-    plan_file = read_plan_file(plan)
-    return _insert(load_source(model, output), FilePlanner(plan_file, plan.parent), Path(output), options)
+    plan_file, source = read_plan_file(plan), load_source(model, output)
+    made_for = plan_file.model_sha256
+    if made_for is not None and not options.force and model_digest(source) != made_for:
+        raise UsageError(
+            f"plan {plan} was made for another model than {source.path or 'this one'}: its scales need not fit",
+            hint="make a plan for this model; `--force` inserts it all the same, for example before --input-shapes",
+        )
+    return _insert(source, FilePlanner(plan_file, plan.parent), Path(output), options)
 
 
 def insert_encodings(

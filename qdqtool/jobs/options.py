@@ -250,6 +250,7 @@ class InsertCommand:
     input_shapes: Mapping[str, tuple[int, ...]] = option(
         {}, f"Shapes of dynamic inputs for --verify; {SEVERAL}", SHAPES
     )
+    force: bool = option(False, "Insert the plan although it was made for another model.")
 
 
 @dataclass(init=False, repr=False, eq=False)

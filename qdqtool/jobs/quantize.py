@@ -156,7 +156,7 @@ def _quantize(
         require_loadable(made.model, given)
     with together():
         saved = save_model(made.model, output, external_data=options.external_data)
-        save_extras(options, inputs.ranges, planned.plan, reached.curve)
+        save_extras(options, inputs.ranges, (planned.plan, inputs.prepared.model), reached.curve)
     return QuantizeReport(
         model=str(given.path or ""),
         output=str(saved.model),

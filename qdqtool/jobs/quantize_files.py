@@ -10,6 +10,7 @@ import msgspec
 
 from qdqtool.accuracy.search.goal_report import CurvePoint
 from qdqtool.errors import UsageError
+from qdqtool.models.graph.io.model_file import model_digest
 from qdqtool.models.graph.io.output import check_outputs, write_output
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import QuantPlan
@@ -78,12 +79,15 @@ def check_files(
             raise UsageError(f"{what} file {path} must end in .json", hint=f"{what}s are written as JSON")
 
 
-def save_extras(extras: ExtraFiles, ranges: Ranges | None, plan: QuantPlan, curve: Sequence[CurvePoint]) -> None:
-    """Write the ranges, the plan and the curve, if requested."""
+def save_extras(
+    extras: ExtraFiles, ranges: Ranges | None, planned: tuple[QuantPlan, Model], curve: Sequence[CurvePoint]
+) -> None:
+    """Write the ranges, the plan with the digest of its model, and the curve, if requested."""
     if extras.ranges_file is not None and ranges is not None:
         write_output(extras.ranges_file, encode_ranges(ranges))
     if extras.plan_file is not None:
-        write_output(extras.plan_file, encode_plan(plan))
+        plan, model = planned
+        write_output(extras.plan_file, encode_plan(plan, model_digest(model)))
     if extras.curve_file is not None:
         document = CurveFile(schema_version=CURVE_VERSION, points=tuple(curve))
         write_output(extras.curve_file, msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n")

@@ -103,10 +103,11 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
         },
     ),
     "insert": (
-        ["--target=tensorrt,onnx", "--weights=qdq", "--external-data=never", "--verify", "--input-shapes=x:1x3"],
+        ["--target=tensorrt,onnx", "--weights=qdq", "--external-data=never", "--verify", "--input-shapes=x:1x3",
+         "--force"],
         {
             "targets": ["tensorrt", "onnx"], "weights": "qdq", "external_data": "never", "verify": True,
-            "input_shapes": {"x": (1, 3)},
+            "input_shapes": {"x": (1, 3)}, "force": True,
         },
     ),
     "build": (

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from support.small import conv_model, make_model, matmul_model, run
 
+import qdqtool
 from qdqtool.errors import GateError, OutputError, UsageError
 from qdqtool.jobs import insert as insert_module
 from qdqtool.jobs.insert import InsertOptions, InsertReport, insert_plan
@@ -320,3 +321,22 @@ def test_weights_that_the_plan_destroys_are_reported(tmp_path: Path, factor: flo
     _, report = insert(tmp_path, float_model, {"tensor": "w", "format": "int8", "axis": 0, "scale": scale})
     assert [finding.code for finding in report.findings] == ([] if word is None else ["QN502"])
     assert word is None or word in report.findings[0].message
+
+
+def test_a_plan_of_another_model_is_refused(tmp_path: Path) -> None:
+    """Same names, other weights: the scales load and fit nothing."""
+    (tmp_path / "m.onnx").write_bytes(conv_model().SerializeToString())
+    other = conv_model()
+    weight = next(tensor for tensor in other.graph.initializer if tensor.name == "w")
+    weight.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(weight) * 100, "w"))
+    (tmp_path / "other.onnx").write_bytes(other.SerializeToString())
+    data = np.random.default_rng(1).normal(size=(8, 3, 8, 8)).astype(np.float32)
+    words = {"save_plan": tmp_path / "p.json", "equalize": False}
+    qdqtool.quantize_model(tmp_path / "m.onnx", data, tmp_path / "q.onnx", **words)
+    again = insert_plan(tmp_path / "m.onnx", tmp_path / "p.json", tmp_path / "again.onnx")
+    assert again.quantized
+    with pytest.raises(UsageError, match=r"was made for another model than .*other\.onnx") as caught:
+        insert_plan(tmp_path / "other.onnx", tmp_path / "p.json", tmp_path / "no.onnx")
+    assert "`--force`" in (caught.value.hint or "")
+    assert not (tmp_path / "no.onnx").exists()
+    insert_plan(tmp_path / "other.onnx", tmp_path / "p.json", tmp_path / "no.onnx", InsertOptions(force=True))

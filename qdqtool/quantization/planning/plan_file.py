@@ -68,10 +68,12 @@ class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     Attributes:
         schema_version: Version of the schema, 1.
         tensors: The entries, in order.
+        model_sha256: Digest of the content of the model that the plan was made for; absent in plans written by hand.
     """
 
     schema_version: int
     tensors: list[PlanEntry]
+    model_sha256: str | None = None
 
 
 def read_plan_file(path: str | Path) -> PlanFile:
@@ -201,13 +203,18 @@ SCALES_ONLY = "this plan keeps its scales alone: inserting it rounds to the near
 """The addition to the reason of a weight whose codes were chosen with data."""
 
 
-def encode_plan(plan: QuantPlan) -> bytes:
+def encode_plan(plan: QuantPlan, model_sha256: str | None = None) -> bytes:
     """Return the plan as an indented JSON plan file (``docs/reference/files.md``) that holds all numbers.
 
     Scales are written so that reading them gives the same bits. Consumers are named by their first output. Codes that
     were chosen with data are not stored; :data:`SCALES_ONLY` is then added to the ``reason`` of the weight.
+
+    Args:
+        plan: The plan.
+        model_sha256: Digest of the model that the plan was made for.
     """
-    document = {"schema_version": SCHEMA_VERSION, "tensors": [_entry(placement) for placement in plan]}
+    known = {"model_sha256": model_sha256} if model_sha256 is not None else {}
+    document = {"schema_version": SCHEMA_VERSION, **known, "tensors": [_entry(placement) for placement in plan]}
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
