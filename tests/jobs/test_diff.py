@@ -369,7 +369,9 @@ def test_text_names_what_vanished(capsys: pytest.CaptureFixture[str]):
 
     assert "  - r: int8 per-tensor pair, scale 0.5, read by mm[0]\n" in out
     assert "  ~ n (read by output y): scale 0.25 -> 0.5 (x 2)\n" in out
-    assert out.splitlines()[-1] == "3 pairs before, 2 after, 1 equal, 1 removed, 1 changed, 0 moved, 0 added"
+    assert (
+        out.splitlines()[-1] == "3 quantized tensors before, 2 after, 1 equal, 1 removed, 1 changed, 0 moved, 0 added"
+    )
 
 
 @pytest.mark.real
