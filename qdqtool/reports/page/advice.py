@@ -188,7 +188,7 @@ def missing_limits(story: Story, files: Files) -> Iterator[Step]:
         if not check.passed or ON_OUTPUTS & {gate.name for gate in check.gates} or output is None:
             continue
         assert output.sqnr_db is not None
-        fact = f"The check had no limit on the accuracy{bracketed(source)}. A limit that this model keeps for the next one:"
+        fact = f"The check had no limit on the accuracy{bracketed(source)}. A limit that this model keeps:"
         yield Step(fact, files.check("--min-sqnr", f"{math.floor(output.sqnr_db)}"))
 
 
