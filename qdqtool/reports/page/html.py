@@ -123,8 +123,8 @@ _KINDS = {kind.__name__.lower(): kind for kind in get_args(Block)}
 """The classes of blocks, by their names in the template."""
 
 
-def render(models: Sequence[JudgedModel]) -> str:
-    """Return the page; the same reports give the same text."""
+def render(models: Sequence[JudgedModel], picture: bytes = b"") -> str:
+    """Return the page, with a PNG of preprocessed images if there is one: the same reports give the same text."""
     style = "\n".join(map(_asset, _STYLES))
     script = "\n".join(map(_asset, _SCRIPTS))
     page = (
@@ -138,6 +138,7 @@ def render(models: Sequence[JudgedModel]) -> str:
             style=Markup(style),  # noqa: S704 -- a file of this package
             script=Markup(script),  # noqa: S704 -- a file of this package
             policy=_policy(style, script),
+            picture=base64.b64encode(picture).decode(),
             version=__version__,
         )
     )
@@ -146,7 +147,7 @@ def render(models: Sequence[JudgedModel]) -> str:
 
 def _policy(style: str, script: str) -> str:
     return (
-        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; "
+        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 

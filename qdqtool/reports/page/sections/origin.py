@@ -72,9 +72,9 @@ def _calibration(found: CalibrationUsed | None) -> Cell:
     if found is None:
         return text("none: the scales follow from the weights alone")
     origin = "random inputs" if found.random else found.source
-    return text(
-        f"{origin}: {plural(found.samples, 'sample')}, method {found.method_used}", "warning" if found.random else None
-    )
+    how = f"; {found.preprocessing.kind}: {found.preprocessing}" if found.preprocessing is not None else ""
+    shown = f"{origin}: {plural(found.samples, 'sample')}, method {found.method_used}{how}"
+    return text(shown, "warning" if found.random else None)
 
 
 SECTION = Section(20, "Model, data and versions", ("quantize", "check", "build", "convert", "inspect"), blocks)
