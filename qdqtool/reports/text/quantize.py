@@ -227,7 +227,7 @@ def _print_goal_metric(metric: MetricGoal, console: Console) -> None:
     what = "samples" if metric.output is None else "predictions"
     console.print(
         f"  {escape(metric.name)} loses {_loss(metric.choosing_loss, metric)} on the {metric.choosing_predictions} "
-        f"{what} that chose them, {_loss(metric.loss, metric)} on the {metric.predictions} that measure; "
+        f"selection {what}, {_loss(metric.loss, metric)} on the {metric.predictions} that measure; "
         f"{plural(metric.models, 'model')} measured"
     )
 
