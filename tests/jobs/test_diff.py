@@ -158,7 +158,10 @@ def test_a_first_model_without_pairs_gives_nothing_to_judge(capsys: pytest.Captu
 
     assert not report.preserved
     assert not diff_models(floats, floats).preserved
-    assert "nothing to preserve: the first model has no quantized tensor: are the models swapped?" in capsys.readouterr().out
+    assert (
+        "nothing to preserve: the first model has no quantized tensor: are the models swapped?"
+        in capsys.readouterr().out
+    )
 
 
 BEHIND = """agraph (float[1,2,2,2] x) => (float[1,OUT] y)

@@ -173,7 +173,9 @@ def _choosing(
     for key, part in found.items():
         whole = tensors[key]
         if part.count > whole.count or part.min < whole.min or part.max > whole.max:
-            raise UsageError(f"ranges {path}: tensor '{key[1]}' has values in the selection samples that it has not in all")
+            raise UsageError(
+                f"ranges {path}: tensor '{key[1]}' has values in the selection samples that it has not in all"
+            )
     return found
 
 

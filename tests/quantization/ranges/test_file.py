@@ -169,7 +169,10 @@ def test_the_choosing_part_is_kept_until_the_calibration_has_ended(tmp_path):
     ("change", "message"),
     [
         (lambda file: file["choosing"].clear(), "the selection samples have other tensors than all samples"),
-        (lambda file: file["choosing"][0].update(tensor="y"), "the selection samples have other tensors than all samples"),
+        (
+            lambda file: file["choosing"][0].update(tensor="y"),
+            "the selection samples have other tensors than all samples",
+        ),
         (lambda file: file["choosing"][0].update(count=3), "tensor 'x' has values in the selection samples that it "),
         (lambda file: file["choosing"][0].update(max=5.0, amax=5.0), "tensor 'x' has values in the selection samples"),
         (lambda file: file["choosing"][0].update(min=-2.0), "tensor 'x' has values in the selection samples"),
