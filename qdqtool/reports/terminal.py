@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from qdqtool.errors import escape, human_bytes
+from qdqtool.errors import escape, human_bytes, plural
 from qdqtool.reports.blocks import Cell, Column, State, Table
 
 MOST_LINES = 4
@@ -21,14 +21,15 @@ _LONGEST_WORD = 32
 
 
 class FittedTable:
-    """Rows below bold headings, without lines between the columns.
+    """Rows below bold headings, without lines between the columns; in narrow terminals, each row as a few lines.
 
-    A heading is never broken inside a word.
+    Neither a heading nor a name is broken inside a word.
 
     Args:
         columns: The headings.
         optional: Headings of columns that may be left out, the least important one first.
         lines: Largest number of lines of a cell, if leaving columns out can achieve that.
+        names_hidden: Whether hidden columns are named without ``--verbose`` too.
         rows: Rows with a cell for each column; :meth:`add_row` adds more.
     """
 
@@ -38,7 +39,9 @@ class FittedTable:
         rows: Iterable[Sequence[str | Text]] = (),
         optional: Sequence[str] = (),
         lines: int = MOST_LINES,
+        names_hidden: bool = True,
     ) -> None:
+        self._names_hidden = names_hidden
         self._lines = lines
         self._columns = [_Column(name) for name in columns]
         self._optional = [columns.index(name) for name in optional]
@@ -51,26 +54,38 @@ class FittedTable:
             column.cells.append(cell if isinstance(cell, Text) else Text(cell))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        shown, widths = self._fit(console, options.max_width)
+        fit = self._fit(console, options.max_width)
+        if fit is None:
+            yield from self._stacked(console, options.max_width)
+            return
+        shown, widths = fit
         rows = zip(*(column.cells for column in shown), strict=True)
         for row in [tuple(column.heading for column in shown), *rows]:
             yield from _lines(row, widths, console)
         left_out = [column.name for column in self._columns if column not in shown]
-        if left_out:
+        if left_out and (self._names_hidden or lists_all(console)):
             note = Text(f"hidden columns: {', '.join(left_out)} (widen the terminal)", "dim")
             yield from note.wrap(console, options.max_width)
 
-    def _fit(self, console: Console, total: int) -> tuple[list["_Column"], list[int]]:
-        """Return the columns that fit a width in characters, and their widths."""
+    def _stacked(self, console: Console, total: int) -> Iterator[Text]:
+        """Yield each row as its first cell, and the others below it with their headings."""
+        first, *others = self._columns
+        for at, cell in enumerate(first.cells):
+            cells = [Text.assemble(column.name, " ", column.cells[at]) for column in others if column.cells[at].plain]
+            line = Text.assemble("  ", Text("; ").join(cells))
+            name = cell.copy()
+            name.stylize("bold")
+            yield from (name, *_broken(line, console, total))
+
+    def _fit(self, console: Console, total: int) -> tuple[list["_Column"], list[int]] | None:
+        """Return the columns that fit a width in characters, and their widths; None if names would be broken."""
         for most in (self._lines, MOST_LINES):
             for count in range(len(self._optional) + 1):
                 shown = [column for index, column in enumerate(self._columns) if index not in self._optional[:count]]
                 widths = _widths([column.natural for column in shown], [column.least for column in shown], total)
                 if widths is not None and all(map(_is_low, shown, widths, repeat(most), repeat(console))):
                     return shown, widths
-        # Folded names, or lines longer than the terminal, are better than a table without its main columns.
-        natural, headings = [column.natural for column in shown], [column.longest_of_heading for column in shown]
-        return shown, _widths(natural, headings, total) or headings
+        return None
 
 
 class _Column:
@@ -161,13 +176,14 @@ def make_console(file: TextIO | None = None, *, verbose: bool = False) -> Report
     return ReportConsole(stream, verbose=verbose, width=None if has_width else PIPE_WIDTH)
 
 
-def _broken(text: Text, console: Console) -> Iterator[Text]:
+def _broken(text: Text, console: Console, width: int | None = None) -> Iterator[Text]:
+    width = console.width if width is None else width
     for line in text.split("\n", allow_blank=True):
         indent = len(line.plain) - len(line.plain.lstrip(" "))
-        if line.cell_len <= console.width or indent + _HANGING >= console.width // 2:
+        if line.cell_len <= width or indent + _HANGING >= width // 2:
             yield line
             continue
-        parts = line[indent:].wrap(console, console.width - indent - _HANGING)
+        parts = line[indent:].wrap(console, width - indent - _HANGING)
         for index, part in enumerate(parts):
             part.rstrip()
             yield Text(" " * (indent + (_HANGING if index else 0))).append_text(part)
@@ -206,7 +222,9 @@ def fitted(table: Table, *, lines: int = MOST_LINES) -> FittedTable:
     """
     spare = sorted((column for column in table.columns if column.spare), key=lambda column: -column.spare)
     rows = ([*map(_on_terminal, row)] for row in table.rows)
-    return FittedTable(*map(_heading, table.columns), rows=rows, optional=[*map(_heading, spare)], lines=lines)
+    return FittedTable(
+        *map(_heading, table.columns), rows=rows, optional=[*map(_heading, spare)], lines=lines, names_hidden=False
+    )
 
 
 def _on_terminal(cell: Cell) -> Text:
@@ -233,6 +251,13 @@ def named(names: Sequence[str], shown: int) -> str:
     """Return the first ``shown`` names, escaped, and the number of all names if there are more."""
     more = f", … ({len(names)} in all)" if len(names) > shown else ""
     return ", ".join(map(escape, names[:shown])) + more
+
+
+def quantized_tensors(activations: int, weights: int) -> str:
+    """Return how many tensors are quantized, and of which kind."""
+    counts = ((activations, "activation"), (weights, "weight"))
+    kinds = ", ".join(plural(count, kind) for count, kind in counts if count)
+    return plural(activations + weights, "quantized tensor") + (f" ({kinds})" if kinds else "")
 
 
 def lists_all(console: Console) -> bool:

@@ -158,7 +158,10 @@ def test_a_first_model_without_pairs_gives_nothing_to_judge(capsys: pytest.Captu
 
     assert not report.preserved
     assert not diff_models(floats, floats).preserved
-    assert "nothing to preserve: the first model has no Q/DQ pair: are the models swapped?" in capsys.readouterr().out
+    assert (
+        "nothing to preserve: the first model has no quantized tensor: are the models swapped?"
+        in capsys.readouterr().out
+    )
 
 
 BEHIND = """agraph (float[1,2,2,2] x) => (float[1,OUT] y)
@@ -369,7 +372,9 @@ def test_text_names_what_vanished(capsys: pytest.CaptureFixture[str]):
 
     assert "  - r: int8 per-tensor pair, scale 0.5, read by mm[0]\n" in out
     assert "  ~ n (read by output y): scale 0.25 -> 0.5 (x 2)\n" in out
-    assert out.splitlines()[-1] == "3 pairs before, 2 after, 1 equal, 1 removed, 1 changed, 0 moved, 0 added"
+    assert (
+        out.splitlines()[-1] == "3 quantized tensors before, 2 after, 1 equal, 1 removed, 1 changed, 0 moved, 0 added"
+    )
 
 
 @pytest.mark.real

@@ -9,11 +9,13 @@ from rich.text import Text
 from support.printed import ESCAPED, HOSTILE, printed
 
 from qdqtool.errors import escape, human_bytes, is_unsafe
+from qdqtool.reports.blocks import Cell, Column, Table
 from qdqtool.reports.terminal import (
     MOST_LINES,
     PIPE_WIDTH,
     FittedTable,
     ReportConsole,
+    fitted,
     limit,
     lists_all,
     make_console,
@@ -117,9 +119,9 @@ def test_what_is_left_is_counted_with_the_option_that_lists_it():
 WORDS = "a rule that says in a whole sentence what is right and what is wrong"
 
 
-def shown(table: FittedTable, width: int) -> list[str]:
+def shown(table: FittedTable, width: int, *, verbose: bool = False) -> list[str]:
     file = io.StringIO()
-    ReportConsole(file, verbose=False, width=width).print(table)
+    ReportConsole(file, verbose=verbose, width=width).print(table)
     return file.getvalue().splitlines()
 
 
@@ -155,6 +157,23 @@ def test_columns_that_would_make_cells_too_high_are_left_out_and_named(width: in
     )
     assert set(lines[0].split()) == {"code", "severity", "rule", "text"} - left_out
     assert max(map(len, lines)) <= width
+
+
+def test_details_that_nobody_asked_for_are_not_named():
+    table = Table("Rows", (Column("Name"), Column("Detail", spare=1)), ((Cell("a" * 20), Cell("b" * 20)),))
+    assert shown(fitted(table), 30) == ["name", "a" * 20]
+    assert shown(fitted(table), 30, verbose=True)[-2].startswith("hidden columns: detail")
+
+
+def test_a_row_whose_names_would_be_cut_is_stacked():
+    table = FittedTable("kernel", "nodes", "reads", "bytes")
+    table.add_row("__myl_MulAddRelu_0", "node_of_185_output", "", "float32 922 kB")
+    assert shown(table, 40) == [
+        "__myl_MulAddRelu_0",
+        "  nodes node_of_185_output; bytes",
+        "    float32 922 kB",
+    ]
+    assert shown(table, 80)[0].split() == ["kernel", "nodes", "reads", "bytes"]
 
 
 def test_a_table_of_low_rows_leaves_columns_out_sooner():

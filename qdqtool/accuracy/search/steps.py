@@ -170,7 +170,7 @@ def measure_cost(
     try:
         rehearsal = _rehearsal(plan, index, steps)
     except UsageError as error:
-        problem = f"the choosing part of the samples gives no model: {error.message}"
+        problem = f"the selection samples give no model: {error.message}"
         return Measurement(accuracy=Accuracy(samples=0, problem=problem), loaded=False)
     opened: list[Model] = []
 

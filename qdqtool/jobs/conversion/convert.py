@@ -27,14 +27,14 @@ def convert(
     options: ConvertOptions | None = None,
     progress: ConvertProgress | None = None,
     *,
-    page: Callable[[bytes, str], bytes],
+    page: Callable[[bytes, str, Path], bytes],
 ) -> ConversionReport:
     """Quantize a float model, validate and check the result, and build an engine from it.
 
     Each step has the gates of its command. The first missed gate ends the conversion: the report then names it, and the
-    later steps are ``not reached``. The folder gets the Q/DQ model, its plan and ranges, the engine with its manifest,
-    ``report.json`` and its page ``report.html``. Files of an earlier conversion in the same folder are replaced or
-    removed; other files stay.
+    later steps are ``not reached``. The folder gets the Q/DQ model, its plan and ranges, a picture of the first images
+    if the data is images, the engine with its manifest, ``report.json`` and its page ``report.html``. Files of an
+    earlier conversion in the same folder are replaced or removed; other files stay.
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
@@ -42,7 +42,7 @@ def convert(
         output: The folder; it is created if it does not exist.
         options: The options of each step; default int8 for TensorRT, with an engine.
         progress: Functions that are called for each step, sample and layer.
-        page: Returns the page ``report.html`` for the JSON of the report and its file name.
+        page: Returns the page ``report.html`` for the JSON of the report, its file name and the folder with the files.
 
     Raises:
         CapabilityError: ONNX Runtime or the builder is absent. The folder is unchanged.

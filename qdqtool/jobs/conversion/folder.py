@@ -48,6 +48,7 @@ class FileNames:
             f"{self.stem}.onnx": "model",
             f"{self.stem}.plan.json": "plan",
             f"{self.stem}.ranges.json": "ranges",
+            f"{self.stem}.preview.png": "preview",
             f"{self.stem}.engine": "engine",
             f"{self.stem}.engine.manifest.json": "manifest",
             f"{self.stem}.engine.manifest.json.sig": "signature",
@@ -101,7 +102,7 @@ class Staging:
         found = ((self.place / name, kind) for name, kind in self.names.kinds.items())
         return tuple(_describe(path, kind) for path, kind in (*data, *found) if path.exists())
 
-    def publish(self, report: ConversionReport, page: Callable[[bytes, str], bytes]) -> ConversionReport:
+    def publish(self, report: ConversionReport, page: Callable[[bytes, str, Path], bytes]) -> ConversionReport:
         """Replace the files of an earlier conversion by the new files, and write the report.
 
         Returns:
@@ -112,7 +113,7 @@ class Staging:
         report = replace(report, removed=gone)
         with output_errors(self.folder):
             (self.place / REPORT).write_bytes(report.encode())
-            (self.place / PAGE).write_bytes(page(report.encode(), REPORT))
+            (self.place / PAGE).write_bytes(page(report.encode(), REPORT, self.place))
             mode = _usual_mode(self.place)
             for name in (*made, PAGE, REPORT):
                 (self.place / name).chmod(mode)

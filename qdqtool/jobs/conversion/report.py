@@ -80,7 +80,8 @@ class WrittenFile:
 
     Attributes:
         name: Name of the file.
-        what: Its content: ``model``, ``weights``, ``plan``, ``ranges``, ``engine``, ``manifest`` or ``signature``.
+        what: Its content: ``model``, ``weights``, ``plan``, ``ranges``, ``preview`` (a picture of preprocessed images),
+            ``engine``, ``manifest`` or ``signature``.
         bytes: Size in bytes.
         sha256: Digest of the file.
     """

@@ -29,10 +29,14 @@ from qdqtool.quantization.planning.options import Existing
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.quantization.ranges import encodings
 from qdqtool.results import Report
-from qdqtool.samples.request import DataRequest, FileData, RandomData
+from qdqtool.samples.preprocessing import ImagePreprocessing
+from qdqtool.samples.request import DataRequest, FileData, RandomData, open_feeds
 from qdqtool.samples.split import LEAST_HELD
 
 Value = TypeVar("Value")
+
+MOST_DRAWN = 4
+"""Samples in the picture of preprocessed images, which the page contains."""
 
 
 def relocated(value: Value, folder: Path) -> Value:
@@ -179,6 +183,12 @@ class Conversion:
             asked = replace(asked, plan_file=made("plan"), ranges_file=made("ranges") if has_ranges else None)
         samples, layers = self.progress.samples, self.progress.layers
         report = quantize_model(self.model, self.data, made("model"), asked, samples, layers)
+        how, data = report.calibration.preprocessing if report.calibration is not None else None, _files_of(self.data)
+        if isinstance(how, ImagePreprocessing) and data is not None:
+            drawn = replace(
+                data, samples=MOST_DRAWN, options=replace(data.options, preview=made("preview"), recorded=how)
+            )
+            open_feeds(settle_model(self.model, asked.recipe).model, drawn)
         return _ended("quantize", report)
 
     def _validate(self) -> StepReport:

@@ -96,7 +96,7 @@ def read_ranges(path: Path) -> Ranges:
     unreadable = {key: entry.unreadable for key, entry in entries.items() if entry.unreadable is not None}
     choosing = _choosing(document.choosing, tensors, path)
     if choosing is not None and (part is None or part.is_whole):
-        raise UsageError(f"ranges {path} have ranges of the choosing part, although the calibration has ended")
+        raise UsageError(f"ranges {path} have ranges of selection samples, although the calibration has ended")
     return Ranges(record, tensors, unreadable, part, choosing)
 
 
@@ -169,11 +169,13 @@ def _choosing(
         return None
     found = {key: _range(entry, path) for key, entry in _by_key(entries, path).items()}
     if list(found) != list(tensors):
-        raise UsageError(f"ranges {path}: the choosing part has other tensors than all samples")
+        raise UsageError(f"ranges {path}: the selection samples have other tensors than all samples")
     for key, part in found.items():
         whole = tensors[key]
         if part.count > whole.count or part.min < whole.min or part.max > whole.max:
-            raise UsageError(f"ranges {path}: tensor '{key[1]}' has values in the choosing part that it has not in all")
+            raise UsageError(
+                f"ranges {path}: tensor '{key[1]}' has values in the selection samples that it has not in all"
+            )
     return found
 
 

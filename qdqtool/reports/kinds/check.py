@@ -52,7 +52,12 @@ def worst_words(worst: WorstOutput) -> str:
 
 def not_checked(found: NotObserved) -> str:
     """Return which node was not checked, and why."""
-    return f"{f'{found.node} in {found.graph}' if found.graph else found.node}: {found.reason}"
+    return f"{skipped_node(found)}: {found.reason}"
+
+
+def skipped_node(found: NotObserved) -> str:
+    """Return which node was not checked, with its scope."""
+    return f"{found.node} in {found.graph}" if found.graph else found.node
 
 
 def notes(check: CheckReport, shown: int | None = None) -> Iterator[str]:

@@ -23,7 +23,7 @@ from qdqtool.models import targets
 from qdqtool.reports.blocks import Step, percentage
 from qdqtool.reports.page.advised import Files, compared, has_fault, worst_output
 from qdqtool.reports.page.verdict import QUESTIONS, judge
-from qdqtool.reports.saved.story import Story
+from qdqtool.reports.saved.story import Story, bracketed
 
 _SCALES = {"activations", "weights"}
 
@@ -44,7 +44,7 @@ def missed_gates(story: Story, files: Files) -> Iterator[Step]:
 
 def _missed(gate: GateResult, source: str) -> str:
     reason = gate.failures[0] if gate.failures else gate.detail
-    return f"Gate {gate.name} failed: {reason} [{source}]."
+    return f"Gate {gate.name} failed: {reason}{bracketed(source)}."
 
 
 def _lost_accuracy(check: CheckReport, fact: str, files: Files) -> Step:
@@ -69,10 +69,10 @@ def fixable_findings(story: Story, files: Files) -> Iterator[Step]:
             safe = [found for found in target.findings if found.safe_fix]
             unsafe = [found for found in target.findings if found.fixable and not found.safe_fix]
             if safe:
-                fact = f"A fix that leaves the numbers as they are mends {_codes(safe)} [{source}]:"
+                fact = f"A fix that leaves the numbers as they are mends {_codes(safe)}{bracketed(source)}:"
                 yield Step(fact, command("validate", files.model, *asked, "--fix", "-o", "FIXED.onnx"))
             if unsafe:
-                fact = f"A fix that changes numbers, and prints by how much, mends {_codes(unsafe)} [{source}]:"
+                fact = f"A fix that changes numbers, and prints by how much, mends {_codes(unsafe)}{bracketed(source)}:"
                 words = (*asked, "--fix", "--unsafe-fixes", "-o", "FIXED.onnx")
                 yield Step(fact, command("validate", files.model, *words))
             for found in target.findings:
@@ -101,10 +101,11 @@ def random_samples(story: Story, files: Files) -> Iterator[Step]:
     for source, check in story.each(CheckReport):
         if check.data.seed is not None:
             yield Step(
-                f"The check ran on random inputs [{source}]. What the model keeps shows on real data:", files.check()
+                f"The check ran on random inputs{bracketed(source)}. What the model keeps shows on real data:",
+                files.check(),
             )
         elif check.baseline is None:
-            yield Step(f"The check had no float model to compare with [{source}]:", files.check())
+            yield Step(f"The check had no float model to compare with{bracketed(source)}:", files.check())
 
 
 def noisy_layers(story: Story, files: Files) -> Iterator[Step]:
@@ -115,7 +116,7 @@ def noisy_layers(story: Story, files: Files) -> Iterator[Step]:
     enough = FAIR_DB if asked is None else asked
     if found is None or found[1] >= enough or any(has_fault(check) for _, check in compared(story)):
         return
-    fact = f"Output {found[0]} keeps {found[1]:.2f} dB [{found[2]}]"
+    fact = f"Output {found[0]} keeps {found[1]:.2f} dB{bracketed(found[2])}"
     if asked is not None:
         words = ("--min-sqnr", f"{asked + (asked - found[1]):.4g}")
         yield Step(
@@ -174,8 +175,8 @@ def odd_samples(story: Story, files: Files) -> Iterator[Step]:
         name = f"sample {sample.number}" + (f" ({', '.join(sample.files)})" if sample.files else "")
         kept = "has no figure in dB" if figure is None else f"keeps {figure:.2f} dB"
         fact = (
-            f"At output {output.name}, {name} {kept}, and half of the samples keep more than {all_.median_db:.2f} dB "
-            f"[{source}]. Look at this sample; the outputs of all samples are written, in their order, by:"
+            f"At output {output.name}, {name} {kept}, and half of the samples keep more than {all_.median_db:.2f} dB"
+            f"{bracketed(source)}. Look at this sample; the outputs of all samples are written, in their order, by:"
         )
         yield Step(fact, files.check("--save-outputs", "outputs.npz"))
 
@@ -187,7 +188,7 @@ def missing_limits(story: Story, files: Files) -> Iterator[Step]:
         if not check.passed or ON_OUTPUTS & {gate.name for gate in check.gates} or output is None:
             continue
         assert output.sqnr_db is not None
-        fact = f"The check had no limit on the accuracy [{source}]. A limit that this model keeps, for the next one:"
+        fact = f"The check had no limit on the accuracy{bracketed(source)}. A limit that this model keeps:"
         yield Step(fact, files.check("--min-sqnr", f"{math.floor(output.sqnr_db)}"))
 
 
@@ -195,7 +196,7 @@ def lost_precision(story: Story, files: Files) -> Iterator[Step]:
     """Yield a step for each refusal, and for each reason why nodes run in another precision."""
     for source, refused in story.each(RefusedReport):
         hint = f" {refused.hint}." if refused.hint else ""
-        fact = f"The build was refused in stage {refused.stage} [{source}]: {refused.message}.{hint}"
+        fact = f"The build was refused in stage {refused.stage}{bracketed(source)}: {refused.message}.{hint}"
         yield Step(f"{fact} To see every finding:", command("validate", files.model, "--verbose"))
     patterns = _patterns(story)
     for source, build in story.each(EngineReport):
@@ -205,7 +206,10 @@ def lost_precision(story: Story, files: Files) -> Iterator[Step]:
                 reasons.setdefault((node.planned, node.actual, node.reason or "no reason is known"), []).append(node)
         for (planned, actual, reason), nodes in sorted(reasons.items(), key=lambda each: -len(each[1])):
             yield _fallback(
-                f"{_planned_and_actual(nodes, planned, actual)}: {reason} [{source}].", nodes, patterns, (files, build)
+                f"{_planned_and_actual(nodes, planned, actual)}: {reason}{bracketed(source)}.",
+                nodes,
+                patterns,
+                (files, build),
             )
 
 

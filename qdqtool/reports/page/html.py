@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from typing import get_args
@@ -16,17 +16,15 @@ from typing import get_args
 import jinja2
 from markupsafe import Markup
 
-from qdqtool.accuracy.checking.report import CheckReport, OutputResult
-from qdqtool.accuracy.report import OutputAccuracy
 from qdqtool.engines.build.report import EngineReport
 from qdqtool.errors import escape, human_bytes, plural
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.reports.blocks import Block, Cell, Facts, decibels, percentage, scoped, text
+from qdqtool.reports.blocks import Block, Cell, Facts, percentage, scoped, text
 from qdqtool.reports.page.layers import join_layers
 from qdqtool.reports.page.pair import JudgedModel, Pair
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.page.sections import every_section
-from qdqtool.reports.page.verdict import QUESTIONS
+from qdqtool.reports.page.verdict import QUESTIONS, accuracy_bars
 from qdqtool.reports.saved.story import Story
 from qdqtool.results import __version__
 
@@ -82,42 +80,17 @@ _LAYERS = 3
 
 def key_figures(story: Story) -> Facts:
     """Return the key figures that the reports have; unknown figures are left out."""
-    return Facts((*_quantized(story), *_worst_output(story), *_noisiest(story), *_sizes(story)))
+    return Facts((*_quantized(story), *_noisiest(story), *_sizes(story)))
 
 
 def _quantized(story: Story) -> Iterator[tuple[str, Cell]]:
     quantize = story.first(QuantizeReport)
     if quantize is not None:
-        pairs, floats = plural(len(quantize.quantized), "tensor"), plural(len(quantize.skipped), "quantizable node")
+        pairs, floats = (
+            plural(len(quantize.quantized), "quantized tensor"),
+            plural(len(quantize.skipped), "quantizable node"),
+        )
         yield "Quantized", text(f"{pairs} in {quantize.mode} for {quantize.target}, {floats} unquantized")
-
-
-def _worst_output(story: Story) -> Iterator[tuple[str, Cell]]:
-    """Yield the worst output of each check on real data; without such a check, the worst output of ``quantize``."""
-    checks = [
-        (source, found) for source, found in story.each(CheckReport) if found.baseline and found.data.seed is None
-    ]
-    for source, check in checks:
-        floats = [output for output in check.outputs if output.agreement is None]
-        where = f"on {plural(check.data.samples, 'sample')} of {check.data.source}"
-        name = "Worst output" if len(checks) == 1 else f"Worst output [{source}]"
-        yield from _output_figure(name, floats, where)
-    quantize = story.first(QuantizeReport)
-    if checks or quantize is None or quantize.accuracy is None or quantize.calibration is None:
-        return
-    if not quantize.calibration.random:
-        accuracy = quantize.accuracy
-        yield from _output_figure("Worst output", accuracy.outputs, f"on {accuracy.samples} {accuracy.part} samples")
-
-
-def _output_figure(
-    name: str, outputs: Iterable[OutputResult | OutputAccuracy], where: str
-) -> Iterator[tuple[str, Cell]]:
-    known = [output for output in outputs if output.exact or output.sqnr_db is not None]
-    if known:
-        worst = min(known, key=lambda output: float("inf") if output.exact else output.sqnr_db or 0.0)
-        figure = decibels(worst.sqnr_db, exact=bool(worst.exact))
-        yield name, Cell(f"{worst.name}: {figure.text} {where}", figure.sort)
 
 
 def _noisiest(story: Story) -> Iterator[tuple[str, Cell]]:
@@ -150,8 +123,8 @@ _KINDS = {kind.__name__.lower(): kind for kind in get_args(Block)}
 """The classes of blocks, by their names in the template."""
 
 
-def render(models: Sequence[JudgedModel]) -> str:
-    """Return the page; the same reports give the same text."""
+def render(models: Sequence[JudgedModel], picture: bytes = b"") -> str:
+    """Return the page, with a PNG of preprocessed images if there is one: the same reports give the same text."""
     style = "\n".join(map(_asset, _STYLES))
     script = "\n".join(map(_asset, _SCRIPTS))
     page = (
@@ -165,6 +138,7 @@ def render(models: Sequence[JudgedModel]) -> str:
             style=Markup(style),  # noqa: S704 -- a file of this package
             script=Markup(script),  # noqa: S704 -- a file of this package
             policy=_policy(style, script),
+            picture=base64.b64encode(picture).decode(),
             version=__version__,
         )
     )
@@ -173,7 +147,7 @@ def render(models: Sequence[JudgedModel]) -> str:
 
 def _policy(style: str, script: str) -> str:
     return (
-        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; "
+        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; img-src data:; "
         "base-uri 'none'; form-action 'none'"
     )
 
@@ -196,7 +170,7 @@ def _environment() -> jinja2.Environment:
     )
     environment.tests.update({kind: _is(block) for kind, block in _KINDS.items()})
     environment.filters["words"] = escape
-    environment.globals["key_figures"] = key_figures
+    environment.globals |= {"key_figures": key_figures, "accuracy_bars": accuracy_bars}
     return environment
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from qdqtool.accuracy.checking.report import CheckReport
+from qdqtool.accuracy.search.goal_report import GoalReport
 from qdqtool.engines.build.report import EngineReport
 from qdqtool.engines.report import NodePrecision
 from qdqtool.jobs.quantize_report import QuantizeReport
@@ -75,6 +76,7 @@ def join_layers(story: Story) -> tuple[Layer, ...]:
     _add_effects(layers, sensitivity.nodes if sensitivity is not None else ())
     _add_inputs(layers, quantize.quantized if quantize is not None else (), story)
     _add_precision(layers, build.nodes if build is not None else ())
+    _add_costs(layers, quantize.goal if quantize is not None else None)
     for skip in quantize.skipped if quantize is not None else ():
         layer = layers[skip.graph, skip.node]
         layer.op_type, layer.stays_float = skip.op_type, True
@@ -90,6 +92,18 @@ def _add_effects(layers: _Layers, effects: Iterable[NodeEffect]) -> None:
         for member in effect.nodes:
             if member != effect.node:
                 layers[effect.graph, member].leader = effect.node
+
+
+def _add_costs(layers: _Layers, goal: GoalReport | None) -> None:
+    """Add the costs of layers that an accuracy target leaves in float or in the secondary format."""
+    # Those that `sensitivity` measured count in other groups.
+    for left in (*goal.left, *goal.finer) if goal is not None else ():
+        layer = layers["", left.node]
+        if layer.cost_share is None and not layer.leader:
+            layer.op_type, layer.cost_share = left.op_type, left.share
+            for member in left.nodes:
+                if member != left.node:
+                    layers["", member].leader = left.node
 
 
 def _add_inputs(layers: _Layers, pairs: Iterable[QuantizedTensor], story: Story) -> None:

@@ -35,6 +35,7 @@ class Section:
         needs: The commands whose reports it needs, for the list of missing sections.
         blocks: Makes its content for one model; an empty tuple if the reports have none.
         comparison: The comparison of two models; None without a comparison.
+        is_open: Whether it is open at first; sections below the first screen are not.
     """
 
     order: int
@@ -42,3 +43,4 @@ class Section:
     needs: tuple[str, ...]
     blocks: Callable[[Story], tuple[Block, ...]]
     comparison: Comparison | None = None
+    is_open: bool = False

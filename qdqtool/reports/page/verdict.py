@@ -1,16 +1,21 @@
-"""The verdict of the page: the verdicts of all reports, and the questions that no report answers."""
+"""The verdict of the page: the verdicts of all reports, open questions, and the accuracy of each output."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from qdqtool.errors import GateError
+from qdqtool.accuracy.checking.report import CheckReport, OutputResult
+from qdqtool.accuracy.report import OutputAccuracy
+from qdqtool.errors import GateError, plural
 from qdqtool.jobs import verdict
 from qdqtool.jobs.conversion.report import QUESTION, ConversionReport, StepReport
+from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.report import ValidateReport
+from qdqtool.reports.blocks import State
 from qdqtool.reports.saved.reading import FailedCommand, SavedReport
-from qdqtool.reports.saved.story import Story
+from qdqtool.reports.saved.story import Story, bracketed
 from qdqtool.results import Judgement, Question, VerdictWord
 
 QUESTIONS: dict[Question, tuple[str, str]] = {
@@ -42,7 +47,10 @@ def judge(story: Story) -> Verdict:
     converted = any(isinstance(each.content, ConversionReport) for each in story.reports)
     reports = [(each.source, each.content) for each in story.reports if not isinstance(each.content, ValidateReport)]
     judged = [
-        *verdict.judge([*reports, *story.validated()], "--check-min-sqnr" if converted else "--min-sqnr"),
+        *verdict.judge(
+            [*reports, *((report.source, model) for report, model in story.of_this_model())],
+            "--check-min-sqnr" if converted else "--min-sqnr",
+        ),
         *(judgement for report in story.reports for judgement in _of_command(report)),
     ]
     # Nobody should deploy a model whose numbers were not compared.
@@ -110,3 +118,92 @@ def _of_step(source: str, step: StepReport) -> Judgement | None:
     if step.report is None and step.step != "quantize":
         return Judgement(question, "warning", f"{step.step} passed, and its report is missing", source=source)
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The accuracy of an output, and the limit.
+
+    Attributes:
+        name: The output.
+        text: The accuracy in words.
+        limit: The limit in words.
+        length: The accuracy as a share of the bar.
+        mark: The limit as a share of the bar.
+        state: Whether the accuracy keeps the limit.
+    """
+
+    name: str
+    text: str
+    limit: str
+    length: float
+    mark: float
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
+class Bars:
+    """The outputs as one report measured them, the worst first.
+
+    Attributes:
+        caption: On what they were measured.
+        bars: The outputs.
+        others: How many outputs are not among them.
+    """
+
+    caption: str
+    bars: tuple[Bar, ...]
+    others: int
+
+
+_BARS, _TOP_DB = 6, 60.0
+"""How many outputs have bars, and the SQNR of a full bar: 10 bits of the signal."""
+
+
+def accuracy_bars(story: Story) -> Iterator[Bars]:
+    """Yield the outputs of each check on real data; without such a check, those that ``quantize`` measured."""
+    checks = [each for each in story.each(CheckReport) if each[1].baseline and each[1].data.seed is None]
+    quantize = story.first(QuantizeReport)
+    target = quantize.search.min_sqnr_db if quantize is not None and quantize.search is not None else None
+    for source, check in checks:
+        yield from _bars(
+            f"Accuracy of the outputs on {plural(check.data.samples, 'sample')} of {check.data.source}"
+            f"{bracketed(source)}",
+            check.outputs,
+            {gate.name: gate.requires for gate in check.gates},
+            target,
+        )
+    accuracy = quantize.accuracy if quantize is not None else None
+    used = quantize.calibration if quantize is not None else None
+    if not checks and accuracy is not None and used is not None and not used.random:
+        caption = f"Accuracy of the outputs on {accuracy.samples} {accuracy.part} samples"
+        yield from _bars(caption, accuracy.outputs, {}, target)
+
+
+def _bars(
+    caption: str, outputs: Sequence[OutputResult | OutputAccuracy], gates: Mapping[str, str], target: float | None
+) -> Iterator[Bars]:
+    bars = sorted((_bar(output, gates, target) for output in outputs), key=lambda bar: bar.length)
+    if bars:
+        yield Bars(caption, tuple(bars[:_BARS]), len(bars[_BARS:]))
+
+
+def _bar(output: OutputResult | OutputAccuracy, gates: Mapping[str, str], target: float | None) -> Bar:
+    agreement = output.agreement if isinstance(output, OutputResult) else None
+    name, unit, least = (
+        ("min-sqnr", "dB", verdict.LOW_SQNR) if agreement is None else ("min-agreement", "", verdict.LOW_AGREEMENT)
+    )
+    given = re.search(r"[\d.]+", gates.get(name, ""))
+    limit = float(given[0]) if given else target if target is not None and agreement is None else least
+    words = "limit" if given else "target" if limit is target else "no limit given; warning below"
+    value = output.sqnr_db if agreement is None else agreement
+    top = 1.0 if agreement is not None else max(_TOP_DB, 1.25 * limit)
+    if output.exact:
+        value, text_ = top, "equal"
+    elif value is None:
+        value, text_ = 0.0, "no SQNR: the float output is 0, or NaN"
+    else:
+        text_ = f"{value:.2f} dB" if agreement is None else f"{value:.2%} equal"
+    state: State = "passed" if value >= limit else "failed" if given else "warning"
+    shown = f"{words} {limit:g} {unit}".rstrip()
+    return Bar(output.name, text_, shown, min(max(value / top, 0.0), 1.0), limit / top, state)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from qdqtool.errors import QdqError
+from qdqtool.jobs.conversion.report import ConversionReport
 from qdqtool.models.graph.io.output import check_output, write_output
 from qdqtool.reports.page.html import render
 from qdqtool.reports.page.pair import JudgedModel, judged
@@ -64,6 +66,10 @@ class PageReport(Report):
     against: ComparedModel | None = None
 
 
+_MOST_BYTES = 8_000_000
+"""Size of the largest picture that a page has."""
+
+
 def write_page(
     reports: Sequence[str | Path | Report], output: str | Path, *, against: Sequence[str | Path | Report] = ()
 ) -> PageReport:
@@ -86,7 +92,8 @@ def write_page(
     files, others = _files(reports), _files(against)
     check_output(output, [*files, *others])
     first, *more = judged(group(_saved(reports, others), _saved(against, files)))
-    page = render((first, *more)).encode()
+    picture = b"" if more else _picture(first.story.reports, {file.parent for file in files})
+    page = render((first, *more), picture).encode()
     write_output(output, page)
     return PageReport(
         output=str(output),
@@ -118,9 +125,28 @@ def page_of_report(report: Report) -> bytes:
     return _page(_read(report, "this run"))
 
 
-def page_of_document(document: bytes, source: str) -> bytes:
-    """Return the page of one JSON report; ``source`` is its name."""
-    return _page(read_document(msgspec.json.decode(document), source))
+def page_of_document(document: bytes, source: str, folder: Path) -> bytes:
+    """Return the page of one JSON report, which ``source`` names, with the picture of its data from a folder."""
+    reports = read_document(msgspec.json.decode(document), source)
+    return _page(reports, _picture(reports, {folder}))
+
+
+def _picture(reports: Sequence[SavedReport], folders: Iterable[Path]) -> bytes:
+    """Return the picture of preprocessed images that a conversion wrote, if its digest is still the same."""
+    contents = (report.content for report in reports)
+    names = {
+        (Path(file.name).name, file.sha256)
+        for content in contents
+        if isinstance(content, ConversionReport)
+        for file in content.files
+        if file.what == "preview"
+    }
+    for path, sha256 in ((folder / name, sha256) for folder in folders for name, sha256 in names):
+        if path.is_file() and path.stat().st_size < _MOST_BYTES:
+            picture = path.read_bytes()
+            if hashlib.sha256(picture).hexdigest() == sha256:
+                return picture
+    return b""
 
 
 def page_of_failure(error: QdqError, command: str, model: str) -> bytes:
@@ -135,5 +161,5 @@ def _read(report: Report, source: str | None = None) -> tuple[SavedReport, ...]:
     return read_document(report.to_dict(), source or type(report).__name__)
 
 
-def _page(reports: tuple[SavedReport, ...]) -> bytes:
-    return render(judged((join(reports),))).encode()
+def _page(reports: tuple[SavedReport, ...], picture: bytes = b"") -> bytes:
+    return render(judged((join(reports),)), picture).encode()

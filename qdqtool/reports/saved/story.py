@@ -48,18 +48,16 @@ class Story:
     original: Claim | None = None
 
     def each(self, kind: type[Content]) -> Iterator[tuple[str, Content]]:
-        """Yield the reports of a kind, each with its source."""
-        for report in self.reports:
-            if isinstance(report.content, kind):
-                yield report.source, report.content
+        """Yield the reports of a kind, each with its source; the source is empty where there is one report."""
+        yield from _with_sources([(each, each.content) for each in self.reports if isinstance(each.content, kind)])
 
     def first(self, kind: type[Content]) -> Content | None:
         """Return the first report of a kind, or None if there is none."""
         return next((content for _, content in self.each(kind)), None)
 
     def validated(self) -> Iterator[tuple[str, ModelReport]]:
-        """Yield the results of ``validate`` for the quantized model, each with its source."""
-        yield from ((report.source, model) for report, model in self.of_this_model())
+        """Yield the results of ``validate`` for the quantized model, each with its source as :meth:`each` does."""
+        yield from _with_sources([*self.of_this_model()])
 
     def of_this_model(self) -> Iterator[tuple[SavedReport, ModelReport]]:
         """Yield the results of ``validate`` for the quantized model, each with its report."""
@@ -67,6 +65,18 @@ class Story:
             for model, claim in validated_claims(report):
                 if self.quantized is None or same_model(claim, self.quantized):
                     yield report, model
+
+
+_Found = TypeVar("_Found")
+
+
+def _with_sources(found: list[tuple[SavedReport, _Found]]) -> Iterator[tuple[str, _Found]]:
+    yield from ((report.source if len(found) > 1 else "", content) for report, content in found)
+
+
+def bracketed(source: str) -> str:
+    """Return what follows a fact to name its report; empty where no other report has such facts."""
+    return f" [{source}]" if source else ""
 
 
 def join(reports: tuple[SavedReport, ...]) -> Story:

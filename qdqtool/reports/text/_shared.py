@@ -14,7 +14,16 @@ from qdqtool.quantization.preparation.steps import known_steps
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.report import GivenReport, HighPrecisionReport, QuantizedTensor
 from qdqtool.reports.blocks import scoped
-from qdqtool.reports.terminal import limit, lists_all, named, placed, print_rest, print_written, sizes_line
+from qdqtool.reports.terminal import (
+    limit,
+    lists_all,
+    named,
+    placed,
+    print_rest,
+    print_written,
+    quantized_tensors,
+    sizes_line,
+)
 from qdqtool.results import Judgement, VerdictWord
 from qdqtool.samples.preprocessing import Preprocessing
 
@@ -79,8 +88,10 @@ def _print_step(report: PreparationReport, console: Console) -> None:
 
 def _print_refused(report: PreparationReport, trial: Trial, console: Console) -> None:
     step = known_steps()[report.step]
-    count = plural(len(report.sites), step.thing) if report.sites else f"{step.thing}s"
-    console.print(f"{count} left, not {step.done}: {_measured(trial)}")
+    if report.sites:
+        console.print(f"{plural(len(report.sites), step.thing)} not {step.done}: {_measured(trial)}")
+    else:
+        console.print(f"no {step.thing} {step.done}, as the ranges file says: {_measured(trial)}")
 
 
 def _measured(trial: Trial) -> str:
@@ -156,7 +167,7 @@ def _reason(node: NodeReason) -> str:
 def print_counts(pairs: Sequence[QuantizedTensor], model: str, console: Console) -> None:
     """Print how many tensors of a model were quantized."""
     weights = sum(pair.kind == "weight" for pair in pairs)
-    counts = f"{plural(len(pairs) - weights, 'activation')} and {plural(weights, 'weight')} quantized"
+    counts = quantized_tensors(len(pairs) - weights, weights)
     listed = " (-v lists them)" if pairs and not lists_all(console) else ""
     console.print(Text.assemble((counts, "bold"), f" in {escape(model)}{listed}"))
 

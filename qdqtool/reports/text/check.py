@@ -10,12 +10,13 @@ from qdqtool.accuracy.report import MetricResult
 from qdqtool.errors import escape, plural
 from qdqtool.reports.blocks import Column, Columns, Table, number, tabulate, text
 from qdqtool.reports.kinds import check, gates
-from qdqtool.reports.terminal import fitted, limit, print_rest
+from qdqtool.reports.terminal import fitted, limit, named
 from qdqtool.reports.text._shared import print_preprocessing, print_reasons, print_repeated, verdict_text
 from qdqtool.reports.text.sensitivity import print_noisiest, print_pairs_blamed, print_worst_sample
 from qdqtool.samples.input_shapes import spell_shape
 
 SHOWN = 10
+SHOWN_SKIPPED = 3
 
 
 def render(report: CheckReport, console: Console) -> None:
@@ -118,14 +119,19 @@ def _print_boundaries(boundaries: tuple[BoundaryResult, ...], console: Console) 
         Column("Node", spare=6): lambda found: text(found.node),
     }
     console.print()
-    console.print(f"furthest from the baseline, {len(shown)} of {len(boundaries)}", style="bold")
+    console.print(
+        f"furthest from the baseline, {len(shown)} of {plural(len(boundaries), 'quantized tensor')}", style="bold"
+    )
     console.print(fitted(tabulate("Tensors", columns, shown), lines=2))
 
 
 def _print_notes(report: CheckReport, console: Console) -> None:
-    for skipped in report.not_observed[: limit(console, SHOWN)]:
-        console.print(f"SKIPPED  {escape(check.not_checked(skipped))}", style="yellow")
-    print_rest(len(report.not_observed), SHOWN, console, what="more SKIPPED")
+    nodes = dict[str, list[str]]()
+    for skipped in report.not_observed:
+        nodes.setdefault(skipped.reason, []).append(check.skipped_node(skipped))
+    for reason, names in nodes.items():
+        shown = named(names, limit(console, SHOWN_SKIPPED) or len(names))
+        console.print(f"SKIPPED  {shown}: {escape(reason)}", style="yellow")
     for note in check.notes(report, SHOWN):
         console.print(f"note     {escape(note)}")
     if report.written is not None:

@@ -75,9 +75,9 @@ def _lines(step: StepReport, measured: MeasuredOn | None) -> list[str]:
 def _quantized(report: QuantizeReport) -> list[str]:
     if report.existing == "keep" and not report.quantized:
         return ["nothing was left to quantize: the model is written unchanged"]
-    left = f", {plural(len(report.skipped), 'node')} unquantized" if report.skipped else ""
-    size = f"{human_bytes(report.sizes.before)} -> {human_bytes(report.sizes.after)}"
-    return [f"{report.mode} for {report.target}: {plural(len(report.quantized), 'pair')}{left}", size]
+    left = f"{plural(len(report.skipped), 'node')} unquantized; " if report.skipped else ""
+    size = f"{left}{human_bytes(report.sizes.before)} -> {human_bytes(report.sizes.after)}"
+    return [f"{report.mode} for {report.target}: {plural(len(report.quantized), 'quantized tensor')}", size]
 
 
 def _worst(report: CheckReport) -> str:

@@ -35,7 +35,7 @@ def render(report: DiffReport, console: Console) -> None:
         console.print(f"  {plural(report.unmatched, 'other node')} of the first model not found in the second")
     if not report.pairs_before:
         swapped = ": are the models swapped?" if report.pairs_after else ""
-        console.print(f"  nothing to preserve: the first model has no Q/DQ pair{swapped}")
+        console.print(f"  nothing to preserve: the first model has no quantized tensor{swapped}")
     console.print(_summary(report))
 
 
@@ -99,7 +99,7 @@ def _steps(pairs: tuple[PairInfo, ...]) -> str:
 
 def _summary(report: DiffReport) -> Text:
     words = [
-        f"{plural(report.pairs_before, 'pair')} before, {report.pairs_after} after",
+        f"{plural(report.pairs_before, 'quantized tensor')} before, {report.pairs_after} after",
         f"{report.same} equal",
         f"{len(report.removed)} removed",
         f"{len(report.changed)} changed",

@@ -37,6 +37,7 @@ def render(report: QuantizeReport, console: Console) -> None:
     """Print how the model was made and the unquantized nodes; then files, accuracy and verdict, which stay visible."""
     _print_making(report, console)
     print_skipped(report.skipped, console)
+    _print_others(report, console)
     print_pairs(report.quantized, console)
     if _has_details(report, console):
         console.print()
@@ -65,6 +66,15 @@ def _print_making(report: QuantizeReport, console: Console) -> None:
         console.print(f"{count} for queries, keys and values at once cut in three, to run quantized")
     _print_degenerate(report, console)
     print_high_precision(report.high_precision, console)
+
+
+def _print_others(report: QuantizeReport, console: Console) -> None:
+    """Print the operators that have no pairs in any model; the skipped nodes could have had some."""
+    skipped = {node.node for node in report.skipped}
+    plain = (node for node in report.nodes if not node.weights and not any(node.formats) and node.name not in skipped)
+    counts = ", ".join(f"{count} {escape(kind)}" for kind, count in Counter(node.op_type for node in plain).items())
+    if counts and any(tensor.kind == "activation" for tensor in report.quantized):
+        console.print(f"operators without a Q/DQ form: {counts}; the target fuses them or computes them in float")
 
 
 def _print_result(report: QuantizeReport, console: Console) -> None:
@@ -217,7 +227,7 @@ def _print_goal_metric(metric: MetricGoal, console: Console) -> None:
     what = "samples" if metric.output is None else "predictions"
     console.print(
         f"  {escape(metric.name)} loses {_loss(metric.choosing_loss, metric)} on the {metric.choosing_predictions} "
-        f"{what} that chose them, {_loss(metric.loss, metric)} on the {metric.predictions} that measure; "
+        f"selection {what}, {_loss(metric.loss, metric)} on the {metric.predictions} that measure; "
         f"{plural(metric.models, 'model')} measured"
     )
 

@@ -24,7 +24,7 @@ from qdqtool.linting.repair.report import (
 from qdqtool.linting.report import ModelReport, ValidateReport
 from qdqtool.models.transforms.strip import RestoredNode
 from qdqtool.reports.blocks import scoped
-from qdqtool.reports.terminal import limit, lists_all, placed, print_written, sizes_line
+from qdqtool.reports.terminal import limit, lists_all, placed, print_written, quantized_tensors, sizes_line
 from qdqtool.reports.text import findings
 
 
@@ -69,9 +69,9 @@ def render_stripped(report: StripReport, console: Console) -> None:
     """Print what was removed, what was kept and why, the sizes, and the written file."""
     pairs = sum(done.kind == "pair" for done in report.removed)
     weights = len(report.removed) - pairs
-    done = [f"{plural(pairs, 'pair')} bypassed"] if pairs else []
-    done += [f"{plural(weights, 'weight')} made float again"] if weights else []
-    what = " and ".join(done) or "no pair or weight to take out"
+    what = (
+        f"{quantized_tensors(pairs, weights)} made float again" if report.removed else "no quantized tensor to remove"
+    )
     console.print(Text.assemble((what, "bold"), f" in {escape(report.model)}"))
     for operator, count in Counter(map(_restored, report.restored)).items():
         times = "" if count == 1 else f" {count} times"

@@ -211,7 +211,7 @@ def test_choosing_samples_that_reach_nothing_leave_the_accuracy_unmeasured_with_
     weights = {"v": np.random.default_rng(6).normal(size=(16, 16)).astype(np.float32)}
     save_branching(tmp_path, "", "m = Neg (x)  o = MatMul (m, v)", "n = Abs (x)  p = Neg (n)", weights)
     report = quantized(tmp_path)
-    assert report.accuracy.problem.startswith("the choosing part of the samples gives no model: ")
+    assert report.accuracy.problem.startswith("the selection samples give no model: ")
     assert [pair.tensor for pair in report.quantized] == ["m", "v"]
 
 

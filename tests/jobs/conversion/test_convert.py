@@ -1,5 +1,6 @@
 """Whole conversions: the gates of each step, the files, the data of the check, and paths in reports."""
 
+import base64
 import hashlib
 import json
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from support.pictures import picture, save_picture
 from support.small import make_model
 
 import qdqtool as qdq
@@ -26,6 +28,8 @@ from qdqtool.linting.policy import Policy
 from qdqtool.quantization.planning.options import Existing
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.reports.page.write import page_of_document, write_page
+from qdqtool.samples.media_options import ImageOptions
+from qdqtool.samples.options import ReadOptions
 from qdqtool.samples.request import FileData
 from qdqtool.samples.split import split_samples
 
@@ -91,6 +95,28 @@ def test_files_and_report_agree_and_are_the_same_every_time(stock: Path, tmp_pat
     assert (tmp_path / "page.html").read_bytes() == (tmp_path / "out" / "report.html").read_bytes()
     assert convert(stock, tmp_path / "out").removed == ()
     assert digests(tmp_path / "out") == first
+
+
+def test_images_are_drawn_as_the_network_sees_them_in_the_page_too(tmp_path: Path):
+    (tmp_path / "photos").mkdir()
+    for number in range(6):
+        save_picture(tmp_path / f"photos/{number}.png", picture(20, 30, seed=number))
+    weights = {"w": np.random.default_rng(1).normal(size=(16, 3, 3, 3)).astype(np.float32)}
+    node = helper.make_node("Conv", ["x", "w"], ["y"])
+    onnx.save(make_model([node], {"x": (1, 3, 16, 16)}, {"y": (1, 16, 14, 14)}, weights), tmp_path / "net.onnx")
+    data = FileData(path=tmp_path / "photos", options=ReadOptions(images=ImageOptions(preset="unit")))
+
+    report = converted(tmp_path / "net.onnx", data, tmp_path / "out", NO_ENGINE)
+    drawn = tmp_path / "out" / "net.int8.preview.png"
+    assert [each.name for each in report.files if each.what == "preview"] == [drawn.name]
+    shown = base64.b64encode(drawn.read_bytes()).decode()
+    assert f'src="data:image/png;base64,{shown}"' in (tmp_path / "out/report.html").read_text()
+    write_page([tmp_path / "out/report.json"], tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_bytes() == (tmp_path / "out/report.html").read_bytes()
+
+    drawn.write_bytes(drawn.read_bytes() + b"another picture")
+    write_page([tmp_path / "out/report.json"], tmp_path / "page.html")
+    assert "data:image/png" not in (tmp_path / "page.html").read_text()
 
 
 def test_the_reports_are_those_of_the_commands(stock: Path, tmp_path: Path):

@@ -168,14 +168,17 @@ def test_the_choosing_part_is_kept_until_the_calibration_has_ended(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda file: file["choosing"].clear(), "the choosing part has other tensors than all samples"),
-        (lambda file: file["choosing"][0].update(tensor="y"), "the choosing part has other tensors than all samples"),
-        (lambda file: file["choosing"][0].update(count=3), "tensor 'x' has values in the choosing part that it has no"),
-        (lambda file: file["choosing"][0].update(max=5.0, amax=5.0), "tensor 'x' has values in the choosing part"),
-        (lambda file: file["choosing"][0].update(min=-2.0), "tensor 'x' has values in the choosing part"),
+        (lambda file: file["choosing"].clear(), "the selection samples have other tensors than all samples"),
+        (
+            lambda file: file["choosing"][0].update(tensor="y"),
+            "the selection samples have other tensors than all samples",
+        ),
+        (lambda file: file["choosing"][0].update(count=3), "tensor 'x' has values in the selection samples that it "),
+        (lambda file: file["choosing"][0].update(max=5.0, amax=5.0), "tensor 'x' has values in the selection samples"),
+        (lambda file: file["choosing"][0].update(min=-2.0), "tensor 'x' has values in the selection samples"),
         (lambda file: file["choosing"][0].update(amax=1.0), "contradict each other"),
-        (lambda file: file["part"].update(done=3), "have ranges of the choosing part, although the calibration has en"),
-        (lambda file: file.pop("part"), "have ranges of the choosing part, although the calibration has ended"),
+        (lambda file: file["part"].update(done=3), "have ranges of selection samples, although the calibra"),
+        (lambda file: file.pop("part"), "have ranges of selection samples, although the calibration has ended"),
     ],
 )
 def test_a_choosing_part_that_contradicts_the_rest_is_refused(tmp_path, change, message):

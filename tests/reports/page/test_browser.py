@@ -50,8 +50,9 @@ def opened(tab: Any, folder: Path, **documents: Any) -> Any:
 
 
 def drawn(tab: Any, folder: Path) -> Any:
-    """Open the page, and wait until its graphs are laid out, which the browser does when it is idle."""
+    """Open the page and all its sections, and wait until its graphs are laid out."""
     tab.goto((folder / "page.html").as_uri())
+    tab.get_by_role("button", name="Open all sections").click()
     for figure in tab.locator("figure.graph").all():
         figure.locator("svg").wait_for()
     return tab
@@ -214,7 +215,7 @@ def test_the_parts_of_two_models_can_be_reached(link: str, tab: Any, tmp_path: P
 
 def test_the_name_of_a_tensor_leads_to_the_chart_of_its_own_model(tab: Any, tmp_path: Path):
     page = opened_two(tab, tmp_path, large(5), large(8) | {"sensitivity": SECOND["sensitivity"] | {"mode": "int8"}})
-    told = [page.locator("figure.charts[data-kind=ranges] p.told").nth(at) for at in (0, 1)]
+    told = [page.locator("figure.charts[data-kind=ranges] p.facts-line").nth(at) for at in (0, 1)]
     second = page.locator("div.table", has_text="Largest error in steps first").nth(1)
     second.get_by_role("link", name="/model/layers.3/block/Conv_in").click()
     assert [each.inner_text().split(": ")[0] for each in told] == [
@@ -229,7 +230,7 @@ def test_the_range_of_an_activation_is_drawn_over_its_values(tab: Any, tmp_path:
     assert figure.get_by_role("img").get_attribute("aria-label") == (
         "Histogram of the magnitudes of x, logarithmic; its range is 2.5"
     )
-    assert figure.locator("p.told").inner_text() == (
+    assert figure.locator("p.facts-line").inner_text() == (
         "x: int8, range 2.5 (mse: less squared error), 0.4% clipped. 1,000 values from -3.5 to 4, 46 of them 0."
     )
     cells = figure.locator("tbody tr").evaluate_all("rows => rows.map(row => [...row.cells].map(c => c.textContent))")
@@ -268,7 +269,7 @@ def test_the_scales_of_a_weight_are_drawn_by_channel(tab: Any, tmp_path: Path):
     figure = page.locator("figure.charts").nth(1)
 
     assert figure.get_by_role("img").get_attribute("aria-label") == "Scales of w by channel on axis 0, logarithmic"
-    assert figure.locator("p.told").inner_text() == (
+    assert figure.locator("p.facts-line").inner_text() == (
         "w: int8, 7 channels on axis 0, 2 in a bar. The largest scale is 25 times the smallest. "
         "All weights are 0 in 1 channel."
     )
@@ -291,7 +292,7 @@ def test_the_scales_of_a_weight_are_drawn_by_channel(tab: Any, tmp_path: Path):
 def test_a_tensor_is_chosen_by_list_by_text_and_by_its_name_in_a_table(tab: Any, tmp_path: Path):
     page = opened(tab, tmp_path, **large(30))
     figure = page.locator("figure.charts").first
-    told = figure.locator("p.told")
+    told = figure.locator("p.facts-line")
 
     figure.locator("select").focus()
     page.keyboard.press("ArrowDown")
@@ -307,7 +308,7 @@ def test_a_tensor_is_chosen_by_list_by_text_and_by_its_name_in_a_table(tab: Any,
     assert 0 <= figure.bounding_box()["y"] < 100
     scales = page.locator("figure.charts").nth(1)
     page.get_by_role("link", name="/model/layers.3/block/Conv_weight").click()
-    assert scales.locator("p.told").inner_text().startswith("/model/layers.3/block/Conv_weight: ")
+    assert scales.locator("p.facts-line").inner_text().startswith("/model/layers.3/block/Conv_weight: ")
 
 
 def test_without_counts_there_is_no_histogram(tab: Any, tmp_path: Path):
@@ -319,7 +320,7 @@ def test_without_counts_there_is_no_histogram(tab: Any, tmp_path: Path):
     figure = page.locator("figure.charts").first
 
     assert figure.locator("canvas").count() == 0
-    assert figure.locator("p.told").inner_text() == (
+    assert figure.locator("p.facts-line").inner_text() == (
         "x: int8, range 2.5 (given), unknown clipped. Values from -3.5 to 4. "
         "The values were not counted: there is no histogram."
     )
@@ -353,6 +354,7 @@ def test_5000_nodes_are_usable_at_once(tab: Any, tmp_path: Path):
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
     write_page(save(tmp_path, **large(5000)), tmp_path / "page.html")
     tab.goto((tmp_path / "page.html").as_uri())
+    tab.get_by_role("button", name="Open all sections").click()
     metrics = {each["name"]: each["value"] for each in session.send("Performance.getMetrics")["metrics"]}
     assert 0 < metrics["ScriptDuration"] < metrics["TaskDuration"] < USABLE_S
 
@@ -363,6 +365,42 @@ def test_5000_nodes_are_usable_at_once(tab: Any, tmp_path: Path):
     assert table.locator("tbody tr").count() == 200
     table.get_by_role("button", name="Show all rows").click()
     assert table.locator("tbody tr").count() == 5000
+
+
+def test_a_link_opens_its_section_and_a_graph_is_drawn_when_it_is_opened(tab: Any, tmp_path: Path):
+    write_page(save(tmp_path, **ALL), tmp_path / "page.html")
+    tab.goto((tmp_path / "page.html").as_uri())
+    assert tab.locator("figure.graph svg").count() == 0
+    assert not tab.locator("figure.graph").is_visible()
+    tab.get_by_role("navigation").get_by_role("link", name="Graph").click()
+    tab.locator("figure.graph svg").wait_for()
+    assert tab.locator("section > details[open]").count() == 2
+    tab.goto((tmp_path / "page.html").as_uri() + "#section-10")
+    tab.reload()
+    assert tab.get_by_text("2 of 2 agree").is_visible()
+
+
+def test_a_graph_can_be_read_when_it_is_opened(tab: Any, tmp_path: Path):
+    for nodes, width in ((60, 1280), (60, 390)):
+        tab.set_viewport_size({"width": width, "height": 800})
+        page = opened(tab, tmp_path, **large(nodes))
+        canvas = page.locator("figure.graph svg")
+        view = [float(part) for part in canvas.get_attribute("viewBox").split()]
+        # Letters of names have 9 units: 8 pixels are the least that can be read.
+        assert canvas.bounding_box()["width"] / view[2] * 9 >= 8
+
+
+def test_no_row_of_a_narrow_page_has_empty_lines(tab: Any, tmp_path: Path):
+    tab.set_viewport_size({"width": 390, "height": 800})
+    page = opened(tab, tmp_path, **ALL)
+    height = "each.getBoundingClientRect().height"
+    ratio = f"row => {height.replace('each', 'row')} / Math.max(...[...row.cells].slice(0, 2).map(each => {height}))"
+    heights = f"rows => rows.map({ratio})"
+    for table in page.locator(".table table:not(.prose)").all():
+        assert max(table.locator("tbody tr").evaluate_all(heights)) < 1.1
+        lines = "cells => Math.max(0, ...cells.map(cell => cell.getBoundingClientRect().height))"
+        assert table.locator("tbody td").evaluate_all(lines) < 150
+    assert page.locator("table.prose thead").first.is_hidden()
 
 
 @pytest.mark.parametrize("width", [320, 390, 1280])
@@ -420,7 +458,7 @@ def test_the_curve_marks_limit_and_chosen_state_and_follows_the_width(tab: Any, 
     box = curve.locator(".u-over").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 20)
     assert curve.get_by_role("status").inner_text() == (
-        "written model, cost in float 25.00%: 41.5 dB on the 8 samples that chose, 40.5 dB measured on hold-out samples"
+        "written model, cost in float 25.00%: 41.5 dB on the 8 selection samples, 40.5 dB measured on hold-out samples"
     )
     wide = canvas.bounding_box()["width"]
     page.set_viewport_size({"width": 400, "height": 800})

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.saved_reports import ALL, CONVERT, SECOND, edited, large, save, whole
+from support.saved_reports import ALL, CHECK, CONVERT, QUANTIZE, SEARCH, SECOND, edited, large, save, whole
 from support.vendored import FOLDER, RECORD, folder_of, recorded
 
 from qdqtool.reports.page.html import key_figures
 from qdqtool.reports.page.sections import every_section
+from qdqtool.reports.page.verdict import accuracy_bars
 from qdqtool.reports.page.write import write_page
 from qdqtool.reports.saved.reading import read_document
 from qdqtool.reports.saved.story import join
@@ -204,42 +205,96 @@ def figures(**documents: Any) -> dict[str, str]:
 
 def test_all_that_the_reports_say():
     assert figures(**ALL) == {
-        "Quantized": "1 tensor in int8 for tensorrt, 1 quantizable node unquantized",
-        "Worst output": "y: 41.25 dB on 8 samples of data.npz",
+        "Quantized": "1 quantized tensor in int8 for tensorrt, 1 quantizable node unquantized",
         "Noisiest layers": "conv (75.00%) of the noise at the output where it is largest",
         "Sizes": "model 1 kB of 4 kB, engine 5 kB",
     }
 
 
-def test_the_worst_output_is_the_one_with_least_sqnr_and_exact_ones_are_best():
-    def three(report: Any) -> None:
-        values = {"a": (30.0, False), "b": (12.5, False), "c": (None, True)}
+def bars(**documents: Any) -> dict[str, list[tuple[object, ...]]]:
+    """The bars of each report: output, accuracy, limit and state."""
+    reports = tuple(each for name, found in documents.items() for each in read_document(whole(found), f"{name}.json"))
+    return {
+        found.caption.removeprefix("Accuracy of the outputs "): [
+            (bar.name, bar.text, bar.limit, bar.state) for bar in found.bars
+        ]
+        for found in accuracy_bars(join(reports))
+    }
+
+
+NO_LIMIT = "no limit given; warning below 20 dB"
+
+
+def test_every_output_has_a_bar_the_worst_first_and_exact_ones_last():
+    def outputs(report: Any) -> None:
+        values = {"a": (30.0, False), "b": (12.5, False), "c": (None, True), "d": (None, False)}
         report["outputs"] = [
             {**report["outputs"][0], "name": name, "sqnr_db": db, "exact": exact}
             for name, (db, exact) in values.items()
         ]
 
-    assert figures(check=edited(ALL["check"], three))["Worst output"] == "b: 12.50 dB on 8 samples of data.npz"
-    exact = edited(ALL["check"], lambda it: it["outputs"][0].update(exact=True, sqnr_db=None))
-    assert figures(check=exact)["Worst output"] == "y: exact on 8 samples of data.npz"
+    assert bars(check=edited(CHECK, outputs))["on 8 samples of data.npz"] == [
+        ("d", "no SQNR: the float output is 0, or NaN", NO_LIMIT, "warning"),
+        ("b", "12.50 dB", NO_LIMIT, "warning"),
+        ("a", "30.00 dB", NO_LIMIT, "passed"),
+        ("c", "equal", NO_LIMIT, "passed"),
+    ]
 
 
-def test_each_check_has_its_worst_output():
-    second = edited(ALL["check"], lambda it: it["data"].update(source="other.npz", samples=1))
-    found = figures(first=ALL["check"], second=second)
-    assert found["Worst output [first.json]"] == "y: 41.25 dB on 8 samples of data.npz"
-    assert found["Worst output [second.json]"] == "y: 41.25 dB on 1 sample of other.npz"
+def test_a_bar_stands_against_the_limit_of_its_gate_or_the_accuracy_target():
+    gate = {"name": "min-sqnr", "requires": "at least 42.5 dB at every float output", "passed": False, "detail": ""}
+    limited = edited(CHECK, lambda it: it["gates"].append(gate))
+    assert bars(check=limited)["on 8 samples of data.npz"] == [("y", "41.25 dB", "limit 42.5 dB", "failed")]
+    searched = edited(QUANTIZE, lambda it: it.update(search=SEARCH))
+    assert bars(quantize=searched, check=CHECK) == {
+        "on 8 samples of data.npz": [("y", "41.25 dB", "target 35 dB", "passed")]
+    }
+    (found,) = accuracy_bars(join(read_document(whole(limited), "check.json")))
+    assert [(bar.length, bar.mark) for bar in found.bars] == [(41.25 / 60, 42.5 / 60)]
+
+
+def test_labels_stand_against_their_share_of_equal_elements():
+    labels = {"sqnr_db": None, "agreement": 0.875}
+    check = edited(CHECK, lambda it: it["outputs"][0].update(labels))
+    assert bars(check=check)["on 8 samples of data.npz"] == [
+        ("y", "87.50% equal", "no limit given; warning below 0.9", "warning")
+    ]
+
+
+def test_many_outputs_do_not_fill_the_header(tmp_path: Path):
+    def many(report: Any) -> None:
+        report["outputs"] = [{**report["outputs"][0], "name": f"y{number}"} for number in range(9)]
+
+    text = Reader(page(tmp_path, check=edited(CHECK, many))).text
+    assert "3 more, each better than these." in text
+
+
+def test_each_check_has_its_bars():
+    second = edited(CHECK, lambda it: it["data"].update(source="other.npz", samples=1))
+    assert [*bars(first=CHECK, second=second)] == [
+        "on 8 samples of data.npz [first.json]",
+        "on 1 sample of other.npz [second.json]",
+    ]
 
 
 def test_without_a_check_quantize_says_what_it_cost():
-    assert figures(quantize=ALL["quantize"])["Worst output"] == "y: 40.50 dB on 2 hold-out samples"
+    assert bars(quantize=QUANTIZE) == {"on 2 hold-out samples": [("y", "40.50 dB", NO_LIMIT, "passed")]}
 
 
 def test_random_data_says_nothing_of_the_accuracy():
-    random = edited(ALL["check"], lambda it: it["data"].update(seed=1))
-    assert "Worst output" not in figures(check=random)
-    calibrated = edited(ALL["quantize"], lambda it: it["calibration"].update(random=True))
-    assert "Worst output" not in figures(quantize=calibrated)
+    random = edited(CHECK, lambda it: it["data"].update(seed=1))
+    assert bars(check=random) == {}
+    calibrated = edited(QUANTIZE, lambda it: it["calibration"].update(random=True))
+    assert bars(quantize=calibrated) == {}
+
+
+def test_only_what_a_reader_needs_first_is_open(tmp_path: Path):
+    found = Reader(page(tmp_path, **ALL))
+    sections = [attrs for tag, attrs in found.tags if tag == "details"]
+    assert len(sections) == len([section for section in every_section() if section.needs]) + 1
+    assert ["open" in attrs for attrs in sections] == [True, *[False] * (len(sections) - 1)]
+    both = Reader(page_of_two(tmp_path, ALL, SECOND))
+    assert ["open" in attrs for tag, attrs in both.tags if tag == "details"][:2] == [True, False]
 
 
 def test_what_no_report_says_is_left_out():

@@ -83,9 +83,10 @@ def test_readers_with_other_values_are_told_in_the_order_of_the_data():
 
 def test_a_first_model_without_pairs_is_told():
     assert (
-        lines(pairs_before=0)[1] == "  nothing to preserve: the first model has no Q/DQ pair: are the models swapped?"
+        lines(pairs_before=0)[1]
+        == "  nothing to preserve: the first model has no quantized tensor: are the models swapped?"
     )
-    assert lines(pairs_before=0, pairs_after=0)[1] == "  nothing to preserve: the first model has no Q/DQ pair"
+    assert lines(pairs_before=0, pairs_after=0)[1] == "  nothing to preserve: the first model has no quantized tensor"
 
 
 def test_many_scales_are_a_span():

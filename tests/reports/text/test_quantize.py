@@ -10,9 +10,9 @@ from qdqtool.accuracy.report import Accuracy, BlameReport, OutputAccuracy, Tenso
 from qdqtool.accuracy.search.goal_report import FloatLayer, GoalReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.findings import Finding
-from qdqtool.models.graph.report import Sizes
+from qdqtool.models.graph.report import NodeReason, OutlineNode, Sizes
 from qdqtool.quantization.calibration_report import CalibrationUsed, MethodTrial
-from qdqtool.quantization.report import DegenerateTensor
+from qdqtool.quantization.report import DegenerateTensor, QuantizedTensor
 from qdqtool.reports.text.quantize import SHOWN_OUTPUTS, SHOWN_STATES, print_accuracy, print_goal, render
 from qdqtool.samples.split import TOO_FEW
 
@@ -63,13 +63,36 @@ def test_samples_that_only_measured_are_told_from_those_that_chose():
 
 def test_the_plainest_run_has_counts_verdict_and_file():
     assert lines() == [
-        "0 activations and 0 weights quantized in m.onnx",
+        "0 quantized tensors in m.onnx",
         "size 100 bytes -> 50 bytes (50%)",
         "wrote q.onnx",
         "accuracy not measured: there is no data (--calib-data)",
         "",
         VERDICT,
     ]
+
+
+def test_operators_without_a_form_are_counted_where_activations_are_quantized():
+    nodes = tuple(
+        OutlineNode(name=name, op_type=kind, inputs=(-1,), formats=(form,), weights="")
+        for name, kind, form in (("c", "Conv", "int8"), ("r", "Relu", ""), ("s", "Relu", ""), ("g", "Gemm", ""))
+    )
+    skipped = (NodeReason(node="g", op_type="Gemm", graph="", reason="too small"),)
+    x = QuantizedTensor(
+        tensor="x",
+        graph="",
+        kind="activation",
+        format="int8",
+        granularity="per-tensor",
+        scales=1,
+        scale_min=0.1,
+        scale_max=0.1,
+        consumers=("c",),
+        reason="input of Conv",
+    )
+    line = "operators without a Q/DQ form: 2 Relu; the target fuses them or computes them in float"
+    assert line in lines(nodes=nodes, skipped=skipped, quantized=(x,))
+    assert line not in lines(nodes=nodes, skipped=skipped, quantized=(replace(x, kind="weight"),))
 
 
 def test_the_method_that_auto_chose_is_named_behind_the_calibration():

@@ -185,7 +185,7 @@ def test_what_went_what_stays_and_the_files():
     )
 
     assert printed(render_stripped, report).splitlines() == [
-        f"1 pair bypassed and 2 weights made float again in {ESCAPED}",
+        f"3 quantized tensors (1 activation, 2 weights) made float again in {ESCAPED}",
         "  put back Relu 2 times: the range of a Q did its work",
         "  put back Clip (min 0, max 6): the range of a Q did its work",
         f"  kept {ESCAPED} in then: its codes are an output",

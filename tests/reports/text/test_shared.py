@@ -56,8 +56,8 @@ def test_a_step_of_a_ranges_file_is_attributed_to_it():
 
 def test_a_rejected_step_is_reported_with_or_without_sites():
     rejected = replace(FOLDED, trial=replace(TRIAL, kept=False))
-    assert prepared(rejected) == f"2 BatchNormalizations left, not folded: {LEAST}\n"
-    assert prepared(replace(rejected, sites=())) == f"BatchNormalizations left, not folded: {LEAST}\n"
+    assert prepared(rejected) == f"2 BatchNormalizations not folded: {LEAST}\n"
+    assert prepared(replace(rejected, sites=())) == f"no BatchNormalization folded, as the ranges file says: {LEAST}\n"
 
 
 def test_a_rejected_step_says_how_much_its_gain_varies():
@@ -65,7 +65,7 @@ def test_a_rejected_step_says_how_much_its_gain_varies():
 
     assert prepared(replace(FOLDED, trial=measured)).endswith(f"; {LEAST}\n")
     rejected = replace(FOLDED, trial=replace(measured, kept=False))
-    assert prepared(rejected).endswith(f" left, not folded: {LEAST}, +2.5 ± 3.3 dB for a sample\n")
+    assert prepared(rejected).endswith(f" not folded: {LEAST}, +2.5 ± 3.3 dB for a sample\n")
     rejected = replace(FOLDED, trial=replace(measured, kept=False, sample_gain_db=-0.04))
     assert prepared(rejected).endswith(", -0.0 ± 3.3 dB for a sample\n")
 
@@ -133,7 +133,7 @@ def test_pairs_are_listed_with_their_scales_where_that_was_asked_for():
         "  weight     w: int8 per-axis 0, 8 scales 0.01235 to 0.5",
     ]
     assert len(printed(print_pairs, pairs, verbose=True).splitlines()) == 63
-    assert printed(print_counts, pairs, "m", verbose=True) == "62 activations and 1 weight quantized in m\n"
+    assert printed(print_counts, pairs, "m", verbose=True) == "63 quantized tensors (62 activations, 1 weight) in m\n"
 
 
 def test_the_opset_is_mentioned_only_where_it_was_raised():

@@ -11,7 +11,7 @@ gives the scale of all, and tensors with smaller ranges lose resolution.
 """
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from qdqtool.models import ops
@@ -149,7 +149,32 @@ def propose(
     concats = [node for node in joined if is_computed_in_float(node, context)]
     shared, alone = share_ranges(slots, concats, index)
     decisions.update(dict.fromkeys(alone, NOTHING_TO_SHARE))
+    for node, decision in ordered:
+        if node.is_op("Concat") and isinstance(decision, Reason) and decision.on_request:
+            decisions[node] = _with_consumers(node, decision, decisions)
     return PlacementProposal(shared, collect_skipped([(node, decisions[node]) for node in candidates]))
+
+
+def _with_consumers(node: NodeView, reason: Reason, decisions: Mapping[NodeView, Decision]) -> Reason:
+    """Return why a Concat gets no pair, with the consumers that decide it."""
+    output = node.output()
+    ends = list(dict.fromkeys(_ends(output))) if output is not None else []
+    pairs = [end.label for end in ends if isinstance(end, NodeView) and isinstance(decisions.get(end), tuple)]
+    floats = [end.label if isinstance(end, NodeView) else f"output '{end.name}'" for end in ends]
+    if pairs:
+        return on_request(reason.code, f"it only joins tensors: the pair of its consumer {pairs[0]} follows it")
+    if floats:
+        return on_request(reason.code, f"it only joins tensors, and its consumer {floats[0]} is float")
+    return reason
+
+
+def _ends(value: Value) -> Iterator[NodeView | Value]:
+    """Yield the nodes and outputs that a tensor reaches, through operators that only move values."""
+    if value.is_output:
+        yield value
+    for use in value.uses:
+        moved = use.node.output() if ops.moves_values(use.node) else None
+        yield from (use.node,) if moved is None else _ends(moved)
 
 
 def _decide(node: NodeView, context: PlacementContext, claim: Callable[[NodeView], Decision]) -> Decision:

@@ -31,12 +31,12 @@
       return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
     }
 
-    // Room around the figures and the limit, so that no mark is cut off.
+    // Space around the figures and the limit, so that no mark is cut off.
     range(values) {
       const low = Math.min(...values);
       const high = Math.max(...values);
-      const room = (high - low || Math.abs(high) || 1) * 0.08;
-      return [low - room, high + room];
+      const margin = (high - low || Math.abs(high) || 1) * 0.08;
+      return [low - margin, high + margin];
     }
 
     draw() {

@@ -32,9 +32,9 @@
       this.readers = this.nodes.map(() => []);
       this.nodes.forEach((node, at) => node.inputs.forEach(([from]) => from >= 0 && this.readers[from].push(at)));
       this.canvas = svg("svg", { role: "img", tabindex: "0" });
-      this.told = html("p", { className: "told" });
-      this.told.setAttribute("role", "status");
-      figure.append(this.tools(), this.canvas, this.told);
+      this.note = html("p", { className: "note" });
+      this.note.setAttribute("role", "status");
+      figure.append(this.tools(), this.canvas, this.note);
       this.listen();
       this.draw(data.start);
     }
@@ -89,9 +89,8 @@
       this.whole = { x: 0, y: 0, width: Math.max(width, 1), height: Math.max(height, 1) };
       const part = this.shown.size < this.nodes.length ? `, ${this.shown.size} of them around ${this.nodes[center].name}` : "";
       this.canvas.setAttribute("aria-label", `Graph of ${this.nodes.length} nodes${part}`);
-      this.told.textContent = part ? `Shown are ${this.shown.size} of ${this.nodes.length} nodes. A search shows others.` : "";
-      if (part || height > 3 * width) this.center(center);
-      else this.look(this.whole);
+      this.note.textContent = part ? `Shown are ${this.shown.size} of ${this.nodes.length} nodes. A search shows others.` : "";
+      this.center(center);
     }
 
     line({ points, kind }) {
@@ -119,7 +118,7 @@
     mark(at) {
       this.canvas.querySelectorAll("rect.found").forEach((each) => each.classList.remove("found"));
       this.boxes.get(at).classList.add("found");
-      this.told.textContent = this.nodes[at].detail;
+      this.note.textContent = this.nodes[at].detail;
     }
 
     find(query) {
@@ -129,7 +128,7 @@
       const exact = this.nodes.findIndex(has);
       const at = exact >= 0 ? exact : this.nodes.findIndex(holds);
       if (at < 0) {
-        this.told.textContent = "No node has this text.";
+        this.note.textContent = "No node has this text.";
         return;
       }
       if (!this.shown.has(at)) this.draw(at);
@@ -137,11 +136,13 @@
       this.mark(at);
     }
 
+    // Names can be read in this view. A graph that fits is shown as a whole; of others no part of the view is empty.
     center(at) {
       const { x, y } = this.places.get(at);
       const width = Math.min(READABLE, this.canvas.clientWidth || READABLE);
       const height = (width * (this.canvas.clientHeight || 500)) / (this.canvas.clientWidth || READABLE);
-      this.look({ x: x - width / 2, y: y - height / 2, width, height });
+      const start = (middle, view, whole) => (view > whole ? (whole - view) / 2 : Math.min(Math.max(middle - view / 2, 0), whole - view));
+      this.look({ x: start(x, width, this.whole.width), y: start(y, height, this.whole.height), width, height });
     }
 
     look(view) {
@@ -181,9 +182,9 @@
     }
   }
 
-  // The tables can be used before the graph is laid out; paper needs it at once.
-  const waiting = [...document.querySelectorAll("figure.graph")];
-  const drawAll = () => waiting.splice(0).forEach((figure) => new Picture(figure));
-  (window.requestIdleCallback ?? setTimeout)(drawAll);
-  addEventListener("beforeprint", drawAll);
+  // A graph is laid out when its section is opened, which paper does with all of them.
+  document.querySelectorAll("figure.graph").forEach((figure) => {
+    figure.closest("details").addEventListener("toggle", () => figure.querySelector("svg") ?? new Picture(figure));
+    addEventListener("beforeprint", () => figure.querySelector("svg") ?? new Picture(figure));
+  });
 })();

@@ -82,6 +82,11 @@
       this.show();
     }
 
+    // On narrow screens the cells of a row are below each other, and the headings are hidden.
+    label(rows) {
+      for (const row of rows) [...row.cells].forEach((cell, at) => at && (cell.dataset.title = this.heads[at].textContent));
+    }
+
     matching() {
       return this.query ? this.rows.filter((row) => this.text(row).includes(this.query)) : this.rows;
     }
@@ -96,6 +101,7 @@
       const shown = this.all ? found : found.slice(0, SHOWN);
       this.box.classList.toggle("all", this.all);
       this.body.replaceChildren(...shown);
+      if (this.body.parentNode.matches(".prose")) this.label(shown);
       if (this.tools) {
         this.more.hidden = shown.length === found.length;
         this.count.textContent = `${shown.length} of ${this.original.length} rows`;
@@ -176,6 +182,30 @@
       row.scrollIntoView({ block: "center" });
     }
   }
+
+  // A link to a section opens it; so does the address of the page, and paper opens all.
+  const sections = [...document.querySelectorAll("section > details")];
+  const reveal = (hash) => {
+    const target = hash ? document.getElementById(hash.slice(1)) : null;
+    const section = target?.closest("section > details");
+    if (section) section.open = true;
+    target?.scrollIntoView();
+  };
+  document.addEventListener("click", (event) => reveal(event.target.closest?.("a[href^='#']:not(.tensor)")?.hash));
+  reveal(location.hash);
+  const every = element("button", { type: "button", textContent: "Open all sections" });
+  every.addEventListener("click", () => {
+    const open = sections.some((each) => !each.open);
+    sections.forEach((each) => { each.open = open; });
+    every.textContent = open ? "Close all sections" : "Open all sections";
+  });
+  document.querySelector("nav").append(element("p", { className: "tools" }, every));
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = sections.filter((each) => !each.open);
+    closed.forEach((each) => { each.open = true; });
+  });
+  addEventListener("afterprint", () => closed.forEach((each) => { each.open = false; }));
 
   for (const box of document.querySelectorAll("div.table")) {
     const sheet = new Sheet(box);

@@ -63,12 +63,12 @@
       return table("What each calibration method chooses", ["Method", "Range", "Clipped"], rows);
     }
 
-    told(at) {
+    text(at) {
       return `${digits(at * this.width)} to ${digits((at + 1) * this.width)}: ${counted(this.bins[at])} values`;
     }
 
     get bars() {
-      return this.bins.map((count, at) => ({ from: at * this.width, to: (at + 1) * this.width, count, value: count || null, told: this.told(at) }));
+      return this.bins.map((count, at) => ({ from: at * this.width, to: (at + 1) * this.width, count, value: count || null, text: this.text(at) }));
     }
 
     get axes() {
@@ -145,7 +145,7 @@
         low: each || high[at],
         value: high[at] || null,
       }));
-      for (const each of this.points) each.told = this.say(each);
+      for (const each of this.points) each.text = this.say(each);
       this.live = this.points.filter((each) => each.value);
       this.least = this.live.length ? this.live.reduce((a, b) => (b.low < a.low ? b : a)) : null;
       this.most = this.live.length ? this.live.reduce((a, b) => (b.value > a.value ? b : a)) : null;
@@ -245,12 +245,12 @@
       const tools = html("div", { className: "tools" }, html("label", {}, "Tensor ", this.choice), html("label", {}, "Find tensor ", search), this.note);
       this.place = html("div", { className: "chart" });
       this.place.setAttribute("role", "img");
-      this.told = html("p", { className: "told" });
-      this.told.setAttribute("role", "status");
+      this.facts = html("p", { className: "facts-line" });
+      this.facts.setAttribute("role", "status");
       this.beside = html("div", { className: "beside" });
       this.all = html("details", {}, html("summary", { textContent: "Every bar as text" }));
       this.all.addEventListener("toggle", () => this.list());
-      figure.append(tools, this.told, html("div", { className: "pair" }, this.place, this.beside), this.all);
+      figure.append(tools, this.facts, html("div", { className: "pair" }, this.place, this.beside), this.all);
       this.choice.addEventListener("change", () => this.show());
       search.addEventListener("input", () => this.find(search.value.trim().toLowerCase()));
       matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
@@ -275,7 +275,7 @@
 
     show() {
       this.chart = this.make(Number(this.choice.value));
-      this.told.textContent = this.chart.facts();
+      this.facts.textContent = this.chart.facts();
       this.beside.replaceChildren(this.chart.numbers());
       this.all.hidden = !this.chart.drawable;
       this.list();
@@ -284,7 +284,7 @@
 
     list() {
       this.all.querySelector("ol")?.remove();
-      if (this.all.open && this.chart.drawable) this.all.append(html("ol", {}, ...this.chart.bars.map(({ told }) => html("li", { textContent: told }))));
+      if (this.all.open && this.chart.drawable) this.all.append(html("ol", {}, ...this.chart.bars.map(({ text }) => html("li", { textContent: text }))));
     }
 
     draw() {
@@ -315,7 +315,7 @@
           hooks: {
             drawClear: [(plot) => chart.behind(plot, color)],
             draw: [(plot) => chart.paint(plot, color)],
-            setCursor: [(plot) => { this.note.textContent = found[plot.cursor.idx]?.told ?? this.note.textContent; }],
+            setCursor: [(plot) => { this.note.textContent = found[plot.cursor.idx]?.text ?? this.note.textContent; }],
           },
         },
         [found.map(({ from, to }) => (from + to) / 2), found.map(({ value }) => value)],
@@ -338,6 +338,7 @@
     if (!chooser) return;
     event.preventDefault();
     chooser.choose(chooser.numbers.get(link.textContent));
+    chooser.figure.closest("details").open = true;
     chooser.figure.scrollIntoView({ block: "start" });
     chooser.choice.focus({ preventScroll: true });
   });

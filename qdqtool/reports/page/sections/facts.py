@@ -115,6 +115,11 @@ def builders(story: Story) -> str | None:
     return _joined(builder(build) for _, build in story.each(EngineReport))
 
 
+def versions(story: Story) -> str | None:
+    """Return the versions of qdqtool that made the reports; None where no report names one."""
+    return _joined(filter(None, (report.qdqtool_version for report in story.reports)))
+
+
 def _joined(words: Iterable[str]) -> str | None:
     return "; ".join(sorted(set(words))) or None
 
@@ -133,7 +138,7 @@ _ORIGIN: _Readers = (
     ("SHA-256 of the float model", lambda story: _digest(story.original)),
     ("Calibration data", _of_quantize(_calibration)),
     ("Data of the checks", _checked_origin),
-    ("qdqtool", lambda story: _joined(filter(None, (report.qdqtool_version for report in story.reports)))),
+    ("qdqtool", versions),
     ("Reference", references),
     ("Builder", builders),
 )
@@ -257,4 +262,4 @@ def _targets(story: Story) -> frozenset[str]:
     return frozenset(of_quantize | {target.target for _, model in story.validated() for target in model.targets})
 
 
-SECTION = Section(15, "Facts", (), lambda _: (), Comparison("Facts", (), compared))
+SECTION = Section(15, "Facts", (), lambda _: (), Comparison("Facts", (), compared), is_open=True)

@@ -17,4 +17,4 @@ def blocks(story: Story) -> tuple[Block, ...]:
     )
 
 
-SECTION = Section(5, "Failure", (), blocks)
+SECTION = Section(5, "Failure", (), blocks, is_open=True)

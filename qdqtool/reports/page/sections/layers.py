@@ -30,12 +30,20 @@ from qdqtool.reports.saved.story import Story
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return a table with a row for each quantizable node, if a report measured layers or tensors."""
+    """Return a table with a row for each quantizable node, if a report measured layers or tensors.
+
+    A column without any figure is left out.
+    """
     layers = join_layers(story)
     if not any(layer.is_measured for layer in layers):
         return ()
     order = ", the noisiest first" if any(layer.noise_share for layer in layers) else " in the order of the reports"
-    return (tabulate(f"Quantizable nodes{order}", COLUMNS, layers),)
+    known = {
+        column: cell
+        for column, cell in COLUMNS.items()
+        if not column.numeric or any(cell(layer).sort is not None for layer in layers)
+    }
+    return (tabulate(f"Quantizable nodes{order}", known, layers),)
 
 
 def _label(layer: Layer, leader: str) -> Cell:
@@ -50,6 +58,11 @@ def _effect(layer: Layer, cell: Cell) -> Cell:
 
 def _input(layer: Layer, cell: Cell) -> Cell:
     return NONE if layer.stays_float else cell
+
+
+def _cost(layer: Layer) -> Cell:
+    cell = share(layer.cost_share)
+    return NONE if layer.leader or cell.sort is None else cell
 
 
 def _precision(layer: Layer) -> Cell:
@@ -68,7 +81,7 @@ COLUMNS: Columns[Layer] = {
     Column("Share of noise", numeric=True, bars=True): lambda layer: _effect(layer, share(layer.noise_share)),
     Column("SQNR alone", numeric=True, bars=True): lambda layer: _effect(layer, decibels(layer.alone_db)),
     Column("Gain in float", numeric=True, bars=True): lambda layer: _effect(layer, number(layer.gain_db, "+.2f", "dB")),
-    Column("Share of cost", numeric=True, bars=True): lambda layer: _effect(layer, share(layer.cost_share)),
+    Column("Share of cost", numeric=True, bars=True): _cost,
     Column("SQNR of worst input", numeric=True, bars=True): lambda layer: _input(layer, decibels(layer.input_db)),
     Column("Clipped", numeric=True, bars=True): lambda layer: _input(layer, share(layer.clipped)),
     Column("Precision"): _precision,

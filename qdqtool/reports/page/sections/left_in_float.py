@@ -31,7 +31,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
         return ()
     first: Block = Lines("Nodes", ("Every quantizable operator is quantized.",))
     if quantize.skipped:
-        first = tabulate("Unquantized nodes", SKIPPED, quantize.skipped)
+        first = tabulate("Reasons", SKIPPED, quantize.skipped)
     if not quantize.degenerate:
         return (first,)
     return first, tabulate("Tensors that no scale serves well", DEGENERATE, quantize.degenerate)
@@ -79,8 +79,8 @@ def _quantized(found: Coverage | None) -> int:
 
 SECTION = Section(
     60,
-    "What stayed float",
+    "Unquantized nodes",
     ("quantize",),
     blocks,
-    Comparison("What stayed float", ("quantize of both models", "inspect of both models"), compared),
+    Comparison("Unquantized nodes", ("quantize of both models", "inspect of both models"), compared),
 )

@@ -1,65 +1,72 @@
-"""The model files of each report, with their digests, and the version of qdqtool that made the report."""
+"""The files that a conversion wrote and reports read, each with its digest."""
 
 from collections.abc import Iterator
 
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.engines.build.report import EngineReport, RefusedReport
+from qdqtool.jobs.conversion.report import ConversionReport
 from qdqtool.jobs.inspect_report import InspectReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.models.graph.report import DataFile, ModelFile
-from qdqtool.reports.blocks import Block, Cell, Column, Table, number, text
+from qdqtool.reports.blocks import Block, Cell, Column, Columns, number, tabulate, text
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.saved.story import Story
 
-COLUMNS = (
-    Column("Report"),
-    Column("qdqtool"),
-    Column("Model"),
-    Column("File"),
-    Column("Bytes", numeric=True),
-    Column("SHA-256", prose=True),
-)
+_Row = tuple[str, str, DataFile, tuple[str, ...]]
+"""A file: its name, its content, its size and digest, and the commands whose reports have this digest."""
+COLUMNS: Columns[_Row] = {
+    Column("File"): lambda row: text(row[0]),
+    Column("Content"): lambda row: text(row[1]),
+    Column("Bytes", numeric=True): lambda row: number(row[2].bytes, ","),
+    Column("SHA-256", prose=True): lambda row: _digest(row[2].sha256),
+    Column("Reports"): lambda row: text(", ".join(row[3])),
+}
 _OF_MODEL = (EngineReport, InspectReport, QuantizeReport, RefusedReport, SensitivityReport)
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return a row for each model file for which a report has a digest."""
-    rows = tuple(
-        row for source, version, kind, path, file in _files(story) for row in _rows(source, version, kind, path, file)
-    )
-    return (Table("Files of the models, as each report read them", COLUMNS, rows),) if rows else ()
+    """Return a row for each file with a digest; a file that changed between two reports has two."""
+    rows = dict[tuple[str, int, str | None], _Row]()
+    for command, kind, file in _files(story):
+        name = file.name.rpartition("/")[2]
+        _, known_kind, found, commands = rows.get((name, file.bytes, file.sha256), ("", kind, file, ()))
+        rows[name, file.bytes, file.sha256] = found.name, known_kind, found, tuple(dict.fromkeys((*commands, command)))
+    return (tabulate("Files", COLUMNS, rows.values()),) if rows else ()
 
 
-def _files(story: Story) -> Iterator[tuple[str, str | None, str, str, ModelFile]]:
+def _files(story: Story) -> Iterator[tuple[str, str, DataFile]]:
+    """Yield a command, what a file is for it, and the file."""
     for report in story.reports:
         content = report.content
-        found: list[tuple[str, str | None, ModelFile | None]] = []
-        if isinstance(content, _OF_MODEL):
-            found = [("model", content.model, content.model_file)]
+        found: list[tuple[str, str, ModelFile | None]] = []
+        if isinstance(content, ConversionReport):
+            for file in content.files:
+                yield report.command, file.what, DataFile(name=file.name, bytes=file.bytes, sha256=file.sha256)
+        if isinstance(content, QuantizeReport):
+            found = [("float model", content.model, content.model_file), ("model", content.output, content.output_file)]
+        elif isinstance(content, _OF_MODEL):
+            kind = "float model" if isinstance(content, SensitivityReport) else "model"
+            found = [(kind, content.model, content.model_file)]
         if isinstance(content, CheckReport):
             found = [
                 ("model", content.model, content.model_file),
-                ("baseline", content.baseline, content.baseline_file),
+                ("float model", content.baseline or "", content.baseline_file),
             ]
-        if isinstance(content, QuantizeReport):
-            found.append(("output", content.output, content.output_file))
-        version = report.qdqtool_version
-        yield from ((report.source, version, kind, path or "", file) for kind, path, file in found if file is not None)
+        for kind, path, each in found:
+            yield from _of_model(report.command, kind, path, each)
     for report, model in story.of_this_model():
-        if model.file is not None:
-            yield report.source, report.qdqtool_version, "model", model.path, model.file
+        yield from _of_model(report.command, "model", model.path, model.file)
 
 
-def _rows(source: str, version: str | None, kind: str, path: str, file: ModelFile) -> Iterator[tuple[Cell, ...]]:
-    head = (text(source), text(version), text(kind))
-    yield (*head, text(path), number(file.bytes, ","), text(file.sha256))
-    for data in file.external_data:
-        yield (*head, text(data.name), number(data.bytes, ","), _digest(data))
+def _of_model(command: str, kind: str, path: str, file: ModelFile | None) -> Iterator[tuple[str, str, DataFile]]:
+    if file is not None:
+        yield command, kind, DataFile(name=path, bytes=file.bytes, sha256=file.sha256)
+        yield from ((command, f"weights of the {kind}", each) for each in file.external_data)
 
 
-def _digest(data: DataFile) -> Cell:
-    return text(data.sha256) if data.sha256 is not None else Cell("not computed: large external data", None, "unknown")
+def _digest(sha256: str | None) -> Cell:
+    return text(sha256) if sha256 is not None else Cell("not computed: large external data", None, "unknown")
 
 
 SECTION = Section(85, "Files and digests", ("quantize", "check", "build", "validate", "inspect"), blocks)

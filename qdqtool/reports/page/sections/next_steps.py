@@ -42,4 +42,4 @@ def _unknown(story: Story) -> Iterator[str]:
     yield "Not known: the accuracy on other data than that of the reports."
 
 
-SECTION = Section(8, "What to try next", (), blocks)
+SECTION = Section(8, "What to try next", (), blocks, is_open=True)

@@ -1,31 +1,24 @@
-"""The origin of the model: files, data, versions, digests."""
+"""The origin of the model: files, data, versions."""
 
 from collections.abc import Iterator
 
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.errors import plural
-from qdqtool.jobs.conversion.report import ConversionReport, WrittenFile
+from qdqtool.jobs.conversion.report import ConversionReport
 from qdqtool.jobs.inspect_report import InspectReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.quantization.calibration_report import CalibrationUsed
-from qdqtool.reports.blocks import Block, Cell, Column, Columns, Facts, State, number, tabulate, text
+from qdqtool.reports.blocks import Block, Cell, Facts, State, text
 from qdqtool.reports.kinds.check import data_origin
 from qdqtool.reports.page.section import Section
-from qdqtool.reports.page.sections.facts import builders, references
+from qdqtool.reports.page.sections.facts import builders, references, versions
 from qdqtool.reports.saved.reading import step_source
-from qdqtool.reports.saved.story import Story
-
-FILES: Columns[WrittenFile] = {
-    Column("File"): lambda file: text(file.name),
-    Column("Content"): lambda file: text(file.what),
-    Column("Bytes", numeric=True): lambda file: number(file.bytes, ","),
-    Column("SHA-256"): lambda file: text(file.sha256),
-}
+from qdqtool.reports.saved.story import Story, bracketed
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return facts about model, data and versions, and the files of a conversion with their digests."""
+    """Return facts about model, data and versions."""
     facts = Facts(
         (
             ("Float model", text(story.float_model)),
@@ -34,12 +27,10 @@ def blocks(story: Story) -> tuple[Block, ...]:
             *_data(story),
             ("Reference", text(references(story))),
             ("Builder", text(builders(story))),
+            ("qdqtool", text(versions(story))),
         )
     )
-    conversion = story.first(ConversionReport)
-    if conversion is None or not conversion.files:
-        return (facts,)
-    return facts, tabulate("Files and their digests", FILES, conversion.files)
+    return (facts,)
 
 
 def _quantization(story: Story) -> Iterator[tuple[str, Cell]]:
@@ -60,29 +51,30 @@ def _data(story: Story) -> Iterator[tuple[str, Cell]]:
     if calibrated is not None:
         yield "Calibration data", _calibration(calibrated.calibration)
     parts = dict(_parts(story))
-    for source, check in story.each(CheckReport):
-        part = f" ({parts[source]})" if source in parts else ""
+    files = (report.source for report in story.reports if isinstance(report.content, CheckReport))
+    for file, (source, check) in zip(files, story.each(CheckReport), strict=True):
+        part = f" ({parts[file].replace('held back', 'hold-out')})" if file in parts else ""
         state: State | None = "warning" if check.data.seed is not None else None
         yield (
             "Data of the check",
-            text(f"{data_origin(check.data)}: {plural(check.data.samples, 'sample')}{part} [{source}]", state),
+            text(f"{data_origin(check.data)}: {plural(check.data.samples, 'sample')}{part}{bracketed(source)}", state),
         )
 
 
 def _parts(story: Story) -> Iterator[tuple[str, str]]:
     """Yield the source of the check of a conversion, and the part of the samples that the check ran."""
-    for source, conversion in story.each(ConversionReport):
-        if conversion.measured_on is not None:
-            yield step_source(source, "check"), conversion.measured_on.part
+    for report in story.reports:
+        if isinstance(report.content, ConversionReport) and report.content.measured_on is not None:
+            yield step_source(report.source, "check"), report.content.measured_on.part
 
 
 def _calibration(found: CalibrationUsed | None) -> Cell:
     if found is None:
         return text("none: the scales follow from the weights alone")
     origin = "random inputs" if found.random else found.source
-    return text(
-        f"{origin}: {plural(found.samples, 'sample')}, method {found.method_used}", "warning" if found.random else None
-    )
+    how = f"; {found.preprocessing.kind}: {found.preprocessing}" if found.preprocessing is not None else ""
+    shown = f"{origin}: {plural(found.samples, 'sample')}, method {found.method_used}{how}"
+    return text(shown, "warning" if found.random else None)
 
 
 SECTION = Section(20, "Model, data and versions", ("quantize", "check", "build", "convert", "inspect"), blocks)

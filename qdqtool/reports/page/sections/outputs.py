@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from typing import NamedTuple
 
 from qdqtool.accuracy.checking.report import CheckReport, OutputResult
@@ -11,20 +12,33 @@ from qdqtool.accuracy.checking.sample_errors import is_outlier
 from qdqtool.accuracy.report import OutputAccuracy, SampleDistribution, WorstSample
 from qdqtool.errors import plural
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.reports.blocks import Block, Cell, Column, Columns, Lines, Table, decibels, number, share, tabulate, text
+from qdqtool.reports.blocks import (
+    Block,
+    Cell,
+    Column,
+    Columns,
+    Lines,
+    Table,
+    decibels,
+    number,
+    share,
+    tabulate,
+    text,
+)
 from qdqtool.reports.kinds import check
 from qdqtool.reports.page.difference import DIFFERENCE, EXACT, in_decibels, in_shares
 from qdqtool.reports.page.fairness import CheckPair, check_pairs
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.page.section import Comparison, Section
 from qdqtool.reports.page.sections.facts import sqnr
-from qdqtool.reports.saved.story import Story
+from qdqtool.reports.saved.story import Story, bracketed
 
+_FLOAT = "not exact"
 CHECKED = (
     *check.OUTPUTS,
-    Column("Equal elements", numeric=True),
-    Column("NaN or infinite", numeric=True),
-    Column("Report"),
+    Column("Equal elements", numeric=True, empty=_FLOAT),
+    Column("NaN or infinite", numeric=True, empty="0"),
+    Column("Report", empty=""),
 )
 MEASURED: Columns[OutputAccuracy] = {
     Column("Output"): lambda output: text(output.name),
@@ -50,10 +64,10 @@ _NO_FILE = "no file of its own"
 SAMPLES: Columns[_Sample] = {
     Column("Output"): lambda row: text(row.output.name),
     Column("Sample", numeric=True): lambda row: number(row.sample.number, "d"),
-    Column("SQNR", numeric=True): lambda row: _sample_sqnr(row.sample, row.output.sample_sqnr),
+    Column("SQNR", numeric=True): lambda row: _sample_sqnr(row.sample),
     Column("Largest difference", numeric=True): lambda row: number(row.sample.max_abs),
     Column("File", empty=_NO_FILE): lambda row: _files(row.sample),
-    Column("Report"): lambda row: text(row.source),
+    Column("Report", empty=""): lambda row: text(row.source),
 }
 DISTRIBUTION: Columns[_Spread] = {
     Column("Output"): lambda row: text(row.output),
@@ -66,7 +80,7 @@ DISTRIBUTION: Columns[_Spread] = {
     Column("Exact", numeric=True, empty="0"): lambda row: number(row.all.exact, ","),
     Column("Float output 0", numeric=True, empty="0"): lambda row: number(row.all.zero_reference, ","),
     Column("NaN or infinite", numeric=True, empty="0"): lambda row: number(row.all.nonfinite, ","),
-    Column("Report"): lambda row: text(row.source),
+    Column("Report", empty=""): lambda row: text(row.source),
 }
 
 
@@ -80,7 +94,8 @@ def blocks(story: Story) -> tuple[Block, ...]:
     ]
     compared.sort(key=lambda found: _badness(found[1]))
     rows = tuple(_row(source, output) for source, output in compared)
-    tables = (Table("Outputs against the float model, worst first", CHECKED, rows),) if rows else ()
+    columns = {column: itemgetter(at) for at, column in enumerate(CHECKED)}
+    tables = (tabulate("Outputs against the float model, worst first", columns, rows),) if rows else ()
     return (*tables, *_samples(compared), *_measured(story), *_remarks(story))
 
 
@@ -93,7 +108,7 @@ def _row(source: str, output: OutputResult) -> tuple[Cell, ...]:
     agreement = _agreement(output)
     return (
         *check.output_row(output),
-        share(agreement) if agreement is not None else Cell("not exact"),
+        share(agreement) if agreement is not None else Cell(_FLOAT),
         Cell(str(output.nonfinite), float(output.nonfinite), "warning" if output.nonfinite else None),
         text(source),
     )
@@ -107,23 +122,33 @@ def _samples(compared: Sequence[tuple[str, OutputResult]]) -> Iterator[Block]:
     ]
     if spread:
         yield tabulate("SQNR of single samples", DISTRIBUTION, spread)
-    worst = [_Sample(source, output, sample) for source, output in compared for sample in output.worst_samples]
+    worst = [
+        _Sample(source, output, sample)
+        for source, output in compared
+        for sample in output.worst_samples
+        if _is_worse(sample, output.sample_sqnr)
+    ]
     if worst:
-        yield tabulate("Worst samples", SAMPLES, worst)
+        yield tabulate("Samples that are far worse than the others", SAMPLES, worst)
+
+
+def _is_worse(sample: WorstSample, all_: SampleDistribution | None) -> bool:
+    if sample.nonfinite or sample.zero_reference:
+        return True
+    return all_ is not None and is_outlier(sample.sqnr_db, all_.median_db, all_.samples)
 
 
 def _files(sample: WorstSample) -> Cell:
     return text(", ".join(sample.files)) if sample.files else Cell(_NO_FILE)
 
 
-def _sample_sqnr(sample: WorstSample, all_: SampleDistribution | None) -> Cell:
+def _sample_sqnr(sample: WorstSample) -> Cell:
     """Return the SQNR of a sample; samples that are worse than any SQNR are sorted below all others."""
     if sample.nonfinite:
         return Cell(f"NaN or infinite in {plural(sample.nonfinite, 'element')}", float("-1e9"), "failed")
     if sample.zero_reference:
         return Cell("float output is 0", float("-1e8"), "warning")
-    is_far = all_ is not None and is_outlier(sample.sqnr_db, all_.median_db, all_.samples)
-    return replace(decibels(sample.sqnr_db), state="warning" if is_far else None)
+    return replace(decibels(sample.sqnr_db), state="warning")
 
 
 def _measured(story: Story) -> Iterator[Block]:
@@ -146,7 +171,7 @@ _REMARKS: tuple[tuple[str, Callable[[CheckReport], Iterable[str]]], ...] = (
 
 def _remarks(story: Story) -> Iterator[Block]:
     for heading, read in _REMARKS:
-        lines = tuple(f"{line} [{source}]" for source, each in story.each(CheckReport) for line in read(each))
+        lines = tuple(f"{line}{bracketed(source)}" for source, each in story.each(CheckReport) for line in read(each))
         if lines:
             yield Lines(heading, lines)
 

@@ -4,7 +4,7 @@ from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.engines.report import NodePrecision
 from qdqtool.reports.blocks import Block, Cell, Column, Columns, Facts, Lines, State, scoped, tabulate, text
 from qdqtool.reports.page.section import Section
-from qdqtool.reports.saved.story import Story
+from qdqtool.reports.saved.story import Story, bracketed
 
 COLUMNS: Columns[NodePrecision] = {
     Column("Node"): lambda node: text(scoped(node.name, node.graph)),
@@ -12,7 +12,7 @@ COLUMNS: Columns[NodePrecision] = {
     Column("Planned"): lambda node: text(node.planned),
     Column("Actual"): lambda node: text(node.actual, _state(node)),
     Column("Kernel"): lambda node: text(node.kernel),
-    Column("Reason", prose=True): lambda node: text(node.reason or ""),
+    Column("Reason", prose=True, empty=""): lambda node: text(node.reason or ""),
 }
 
 
@@ -20,7 +20,10 @@ def blocks(story: Story) -> tuple[Block, ...]:
     """Return counts and nodes of each build, and the reasons of refusals."""
     built = tuple(block for source, build in story.each(EngineReport) for block in _built(source, build))
     refused = tuple(
-        Lines(f"Refused [{source}]", (build.message, *(_refusal(each.message, each.node) for each in build.refusals)))
+        Lines(
+            f"Refused{bracketed(source)}",
+            (build.message, *(_refusal(each.message, each.node) for each in build.refusals)),
+        )
         for source, build in story.each(RefusedReport)
     )
     return (*refused, *built)
@@ -35,7 +38,8 @@ def _built(source: str, build: EngineReport) -> tuple[Block, ...]:
         (f"Planned {kind}", _count(build.achieved.get(kind, 0), planned, build.evidence))
         for kind, planned in build.planned.items()
     )
-    facts = Facts((("Report", text(source)), ("Evidence", text(build.evidence)), *counts))
+    named = (("Report", text(source)),) if source else ()
+    facts = Facts((*named, ("Evidence", text(build.evidence)), *counts))
     nodes = sorted(build.nodes, key=lambda node: node.planned == node.actual)
     table = tabulate("Nodes, those with another precision first", COLUMNS, nodes)
     warnings = (Lines("Warnings of the builder", build.warnings),) if build.warnings else ()

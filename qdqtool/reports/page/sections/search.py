@@ -49,7 +49,7 @@ def _facts(search: SearchCurve, measured_on: str) -> Iterator[tuple[str, Cell]]:
     for state in search.states:
         if state.chosen:
             yield "Written model", text(_describe_state(state, search))
-    yield "Search", text(f"on {plural(search.samples, 'sample')} that chose the layers, so its figures flatter")
+    yield "Search", text(f"on {plural(search.samples, 'selection sample')}, so its figures are optimistic")
     yield "Measured", text(f"on {measured_on} samples, with a model made of a state")
 
 
@@ -71,7 +71,7 @@ def _loss(loss: float, search: SearchCurve) -> str:
 
 def _curves(search: SearchCurve, measured_on: str) -> Iterator[Curve]:
     states = search.states
-    names = (f"on the {search.samples} samples that chose", f"measured on {measured_on} samples")
+    names = (f"on the {search.samples} selection samples", f"measured on {measured_on} samples")
     chosen = next((number for number, state in enumerate(states) if state.chosen), None)
     costs = tuple(1 - state.quantized_share for state in states)
     found = (

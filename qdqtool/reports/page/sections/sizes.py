@@ -8,7 +8,7 @@ from qdqtool.jobs.inspect_report import Coverage, InspectReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.reports.blocks import Block, Cell, Column, Columns, Facts, number, tabulate, text
 from qdqtool.reports.page.section import Section
-from qdqtool.reports.saved.story import Story
+from qdqtool.reports.saved.story import Story, bracketed
 
 COVERAGE: Columns[Coverage] = {
     Column("Operator"): lambda each: text(each.op_type),
@@ -38,7 +38,7 @@ def _sizes(story: Story) -> Iterator[tuple[str, Cell]]:
         yield inspected.model, text(human_bytes(inspected.bytes))
     for source, build in story.each(EngineReport):
         kept = "" if build.engine is not None else "; not kept, since a gate was missed"
-        yield f"Engine [{source}]", text(f"{human_bytes(build.bytes)}{kept}")
+        yield f"Engine{bracketed(source)}", text(f"{human_bytes(build.bytes)}{kept}")
     if inspected is not None:
         for kind, size in inspected.weight_bytes.items():
             yield f"Weights in {kind}", text(human_bytes(size))

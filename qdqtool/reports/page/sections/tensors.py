@@ -11,7 +11,7 @@ from qdqtool.reports.page.fairness import CheckPair, check_pairs
 from qdqtool.reports.page.pair import Pair
 from qdqtool.reports.page.section import Comparison, Section
 from qdqtool.reports.page.tensor_charts import charted, tensor_cell
-from qdqtool.reports.saved.story import Story
+from qdqtool.reports.saved.story import Story, bracketed
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
@@ -22,7 +22,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
         check.TENSOR: lambda found: tensor_cell(scoped(found.tensor, found.graph), known),
     }
     return tuple(
-        tabulate(f"Largest error in steps first [{source}]", columns, checked.boundaries)
+        tabulate(f"Largest error in steps first{bracketed(source)}", columns, checked.boundaries)
         for source, checked in story.each(CheckReport)
         if checked.boundaries
     )

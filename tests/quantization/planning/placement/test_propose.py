@@ -171,6 +171,23 @@ def test_pools_and_joins_stay_float_and_say_why():
     assert slots(model, op_types_to_quantize=("GlobalAveragePool",)) == {"x": ("per-tensor", ["p"])}
 
 
+def test_a_join_names_the_consumer_that_decides_it():
+    net = Net(17)
+    for name in "abc":
+        net.op("Concat", ["x", "x"], name, axis=1)
+    conv(net, "a", "conv", shape=(16, 32, 3, 3))
+    net.op("Transpose", ["b"], "moved", perm=[0, 2, 3, 1])
+    net.op("Softmax", ["moved"], "soft", axis=1)
+    model = net.model(IMAGE, output="conv")
+    model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in ("soft", "c"))
+    found = skipped(model)
+    assert {name: text.partition(";")[0] for name, text in found.items()} == {
+        "a.Concat": "it only joins tensors: the pair of its consumer conv.Conv follows it",
+        "b.Concat": "it only joins tensors, and its consumer soft.Softmax is float",
+        "c.Concat": "it only joins tensors, and its consumer output 'c' is float",
+    }
+
+
 def attention(mask):
     """One head: softmax(x Wq (x Wk)^T masked) (x Wv)."""
     net = Net(17)

@@ -38,11 +38,16 @@ def test_gates_of_check_and_build_stand_together_each_with_its_report(tmp_path: 
 
     assert [[cell.text for cell in row] for row in found.rows] == [
         ["own-core", "FAILED", "bits", "2 of 2 agree", "again.json"],
-        ["int8>=100%", "FAILED", "precision of the engine", "0 of 1", "build.json"],
+        ["int8>=100%", "FAILED", "precision of the engine", "0 of 1", ""],
         ["own-core", "passed", "bits", "2 of 2 agree", "check.json"],
-        ["int8>=90%", "passed", "precision of the engine", "1 of 1", "build.json"],
+        ["int8>=90%", "passed", "precision of the engine", "1 of 1", ""],
     ]
     assert states(found, "State") == ["failed", "failed", "passed", "passed"]
+
+
+def test_one_report_is_not_named_in_every_row(tmp_path: Path):
+    found = table(blocks_of(blocks, tmp_path, check=checked({}), build=BUILD))
+    assert [column.title for column in found.columns] == ["Gate", "State", "Requires", "Found"]
 
 
 def test_words_of_models_are_escaped(tmp_path: Path):

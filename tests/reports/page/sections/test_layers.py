@@ -11,6 +11,16 @@ from support.saved_reports import ALL, BUILD, CHECK, QUANTIZE, SECOND, SENSITIVI
 from qdqtool.reports.page.sections.layers import blocks, compared
 
 DASH = "\N{EN DASH}"
+GOAL = {
+    "min_sqnr_db": 30.0,
+    "layers": 2,
+    "float_share": 0.25,
+    "worst_without_db": 20.0,
+    "worst_db": 31.0,
+    "samples": 4,
+    "runs": 9,
+    "curve": [],
+}
 EFFECTS = ("Share of noise", "SQNR alone", "Gain in float", "Share of cost")
 INPUTS = ("SQNR of worst input", "Clipped")
 
@@ -46,14 +56,26 @@ def test_the_noisiest_come_first_and_layers_sort_by_numbers(tmp_path: Path):
     assert [cell.sort for cell in column(found, "Share of noise")] == [0.5, 0.00005, 0.0, None]
     assert texts(found, "Gain in float") == ["-0.50 dB"] * 3 + ["+1.50 dB"]
     assert states(found, "SQNR alone") == [None, None, None, "unknown"]
-    assert states(found, "Share of cost") == [None, None, None, "unknown"]
+    assert texts(found, "Share of cost")[3] == DASH
 
 
 def test_without_sensitivity_what_layers_read_is_in_the_order_of_the_reports(tmp_path: Path):
     found = table(blocks_of(blocks, tmp_path, quantize=QUANTIZE, check=CHECK))
     assert found.caption == "Quantizable nodes in the order of the reports"
     assert [texts(found, title)[0] for title in INPUTS] == ["33.50 dB", "5.00%"]
-    assert [texts(found, title)[0] for title in EFFECTS] == ["unknown"] * 4
+    assert not set(EFFECTS) & {each.title for each in found.columns}
+
+
+def test_the_costs_of_an_accuracy_target_are_those_of_the_layers_that_it_leaves_in_float(tmp_path: Path):
+    left = {"node": "fc", "op_type": "Gemm", "nodes": ["fc", "relu"], "share": 0.25}
+    report = edited(QUANTIZE, lambda it: it.update(goal=GOAL | {"left": [left]}))
+    found = table(blocks_of(blocks, tmp_path, quantize=report, check=CHECK))
+
+    costs = dict(zip(texts(found, "Layer"), texts(found, "Share of cost"), strict=True))
+    assert costs == {"conv": DASH, "fc": "25.00%", "relu (part of fc)": DASH}
+    assert not {"Share of noise", "SQNR alone", "Gain in float"} & {each.title for each in found.columns}
+    measured = table(blocks_of(blocks, tmp_path, quantize=report, **{name: ALL[name] for name in ("sensitivity",)}))
+    assert texts(measured, "Share of cost")[0] == "90.00%"
 
 
 def test_a_precision_that_was_not_planned_stands_out(tmp_path: Path):

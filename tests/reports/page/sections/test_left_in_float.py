@@ -1,4 +1,4 @@
-"""What stayed float, with the reason, and tensors that no scale serves well; of one model and of two."""
+"""Unquantized nodes, with the reason, and tensors that no scale serves well; of one model and of two."""
 
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ def test_each_node_has_its_reason_in_the_order_of_the_report(tmp_path: Path):
     ]
     found = table(blocks_of(blocks, tmp_path, quantize=quantized(skipped=skips)))
 
-    assert found.caption == "Unquantized nodes"
+    assert found.caption == "Reasons"
     assert sentences(found) == ["Reason"]
     assert [[cell.text for cell in row] for row in found.rows] == [
         ["z", "Gemm", "too small"],

@@ -1,4 +1,4 @@
-"""The files of the models, each with size and digest as every report read it."""
+"""The files that were written and read, each digest once, with the commands whose reports have it."""
 
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ from support.printed import ESCAPED, HOSTILE
 from support.saved_reports import (
     ALL,
     BUILD,
+    CONVERT,
     FLOAT_FILE,
     INSPECT,
     QUANTIZED_FILE,
@@ -24,33 +25,40 @@ def rows(folder: Path, **documents: Any) -> list[list[str]]:
     return [[cell.text for cell in row] for row in table(blocks_of(blocks, folder, **documents)).rows]
 
 
-def of_quantized(source: str, version: str, kind: str, path: str) -> list[list[str]]:
+def of_quantized(path: str, commands: str) -> list[list[str]]:
     """The rows of the quantized model with its external data."""
-    head = [source, version, kind]
     return [
-        [*head, path, "1,000", "a" * 64],
-        [*head, "net.data", "5", "b" * 64],
-        [*head, "big", "9", "not computed: large external data"],
+        [path, "model", "1,000", "a" * 64, commands],
+        ["net.data", "weights of the model", "5", "b" * 64, commands],
+        ["big", "weights of the model", "9", "not computed: large external data", commands],
     ]
 
 
-def test_quantize_and_check_have_two_models_each(tmp_path: Path):
+def test_a_digest_that_several_reports_have_is_shown_once(tmp_path: Path):
     assert rows(tmp_path, quantize=ALL["quantize"], check=ALL["check"]) == [
-        ["quantize.json", "0.1.0", "model", "net.onnx", "4,000", "f" * 64],
-        *of_quantized("quantize.json", "0.1.0", "output", "out/net.int8.onnx"),
-        *of_quantized("check.json", "0.1.0", "model", "net.int8.onnx"),
-        ["check.json", "0.1.0", "baseline", "net.onnx", "4,000", "f" * 64],
+        ["net.onnx", "float model", "4,000", "f" * 64, "quantize, check"],
+        *of_quantized("out/net.int8.onnx", "quantize, check"),
     ]
+
+
+def test_a_file_that_changed_between_two_reports_has_both_digests(tmp_path: Path):
+    later = edited(BUILD, lambda it: it.update(model_file={"bytes": 7, "sha256": "c" * 64, "external_data": []}))
+    found = rows(tmp_path, inspect=INSPECT | {"model_file": None}, build=BUILD | {"model_file": QUANTIZED_FILE})
+    assert found == of_quantized("net.int8.onnx", "build")
+    assert rows(tmp_path, build=later) == [["net.int8.onnx", "model", "7", "c" * 64, "build"]]
 
 
 def test_every_report_of_a_model_has_its_file(tmp_path: Path):
-    file = {"model_file": QUANTIZED_FILE, "qdqtool_version": "0.2.0"}
     for name, report in {"build": BUILD, "build_": REFUSED, "inspect": INSPECT}.items():
-        expected = of_quantized(f"{name}.json", "0.2.0", "model", "net.int8.onnx")
-        assert rows(tmp_path, **{name: report | file}) == expected
+        found = rows(tmp_path, **{name: report | {"model_file": QUANTIZED_FILE}})
+        assert found == of_quantized("net.int8.onnx", name.strip("_"))
     assert rows(tmp_path, sensitivity=SENSITIVITY | {"model_file": FLOAT_FILE}) == [
-        ["sensitivity.json", "unknown", "model", "net.onnx", "4,000", "f" * 64]
+        ["net.onnx", "float model", "4,000", "f" * 64, "sensitivity"]
     ]
+
+
+def test_files_of_a_conversion_have_their_digests(tmp_path: Path):
+    assert ["net.int8.onnx", "model", "1,000", "ab" * 32, "convert"] in rows(tmp_path, convert=CONVERT)
 
 
 def test_validate_has_the_file_of_this_model_only(tmp_path: Path):
@@ -58,9 +66,8 @@ def test_validate_has_the_file_of_this_model_only(tmp_path: Path):
         (model,) = report["models"]
         report["models"] = [{**model, "file": QUANTIZED_FILE}, {**model, "path": "other.onnx", "file": FLOAT_FILE}]
 
-    report = edited(VALIDATE, several) | {"qdqtool_version": "0.3.0"}
-    documents = {"validate": report, "build": BUILD | {"model_file": QUANTIZED_FILE}}
-    assert rows(tmp_path, **documents)[3:] == of_quantized("validate.json", "0.3.0", "model", "out/net.int8.onnx")
+    documents = {"validate": edited(VALIDATE, several), "build": BUILD | {"model_file": QUANTIZED_FILE}}
+    assert rows(tmp_path, **documents) == of_quantized("net.int8.onnx", "build, validate")
 
 
 def test_a_digest_that_was_not_computed_is_unknown_and_bytes_sort_as_numbers(tmp_path: Path):
@@ -71,7 +78,7 @@ def test_a_digest_that_was_not_computed_is_unknown_and_bytes_sort_as_numbers(tmp
 
 
 def test_names_of_files_are_escaped(tmp_path: Path):
-    assert rows(tmp_path, inspect=INSPECT | {"model": HOSTILE, "model_file": QUANTIZED_FILE})[0][3] == ESCAPED
+    assert rows(tmp_path, inspect=INSPECT | {"model": HOSTILE, "model_file": QUANTIZED_FILE})[0][0] == ESCAPED
 
 
 def test_reports_of_earlier_versions_have_no_files(tmp_path: Path):

@@ -1,9 +1,9 @@
-"""Where the model comes from: data, versions, builders, and the digests of a conversion."""
+"""Where the model comes from: data, versions and builders."""
 
 from pathlib import Path
 from typing import Any
 
-from support.page_blocks import blocks_of, facts, table
+from support.page_blocks import blocks_of, facts
 from support.printed import ESCAPED, HOSTILE
 from support.saved_reports import BUILD, CHECK, CONVERT, INSPECT, QUANTIZE, SENSITIVITY, VALIDATE, edited
 
@@ -29,9 +29,10 @@ def test_each_report_adds_its_facts_in_this_order(tmp_path: Path):
         ("Opsets", "ai.onnx 17; IR version 8", None),
         ("Producer", "a test", None),
         ("Calibration data", "data.npz: 8 samples, method max", None),
-        ("Data of the check", "data.npz: 8 samples [check.json]", None),
+        ("Data of the check", "data.npz: 8 samples", None),
         ("Reference", "onnxruntime 1.2.3, profile semantic, on a processor", None),
         ("Builder", "tensorrt-rtx 1.7 for 8.9", None),
+        ("qdqtool", "0.1.0", None),
     ]
 
 
@@ -41,6 +42,7 @@ def test_what_no_report_says_is_unknown(tmp_path: Path):
         ("Quantized model", "out/net.int8.onnx", None),
         ("Reference", "unknown", "unknown"),
         ("Builder", "unknown", "unknown"),
+        ("qdqtool", "unknown", "unknown"),
     ]
 
 
@@ -57,7 +59,7 @@ def test_random_data_is_a_warning_and_no_data_is_said(tmp_path: Path):
     made_up = edited(QUANTIZE, lambda it: it["calibration"].update(random=True, samples=1))
     found = told(tmp_path, quantize=made_up, check=RANDOM)
     assert named("Calibration data", found) == [("random inputs: 1 sample, method max", "warning")]
-    assert named("Data of the check", found) == [("random inputs, seed 7: 1 sample [check.json]", "warning")]
+    assert named("Data of the check", found) == [("random inputs, seed 7: 1 sample", "warning")]
     without = told(tmp_path, quantize=QUANTIZE | {"calibration": None})
     assert named("Calibration data", without) == [("none: the scales follow from the weights alone", None)]
 
@@ -65,11 +67,12 @@ def test_random_data_is_a_warning_and_no_data_is_said(tmp_path: Path):
 def test_the_part_of_the_samples_is_that_of_the_conversion_and_of_no_other_check(tmp_path: Path):
     found = told(tmp_path, convert=CONVERT, check=RANDOM)
     assert named("Data of the check", found) == [
-        ("data.npz: 8 samples (held back) [convert.json, step check]", None),
+        ("data.npz: 8 samples (hold-out) [convert.json, step check]", None),
         ("random inputs, seed 7: 1 sample [check.json]", "warning"),
     ]
+    assert named("Data of the check", told(tmp_path, convert=CONVERT)) == [("data.npz: 8 samples (hold-out)", None)]
     unmeasured = told(tmp_path, convert=CONVERT | {"measured_on": None})
-    assert named("Data of the check", unmeasured) == [("data.npz: 8 samples [convert.json, step check]", None)]
+    assert named("Data of the check", unmeasured) == [("data.npz: 8 samples", None)]
 
 
 def test_equal_versions_are_named_once_and_others_in_order(tmp_path: Path):
@@ -88,11 +91,3 @@ def test_equal_versions_are_named_once_and_others_in_order(tmp_path: Path):
 def test_a_model_may_not_name_its_producer_and_names_are_escaped(tmp_path: Path):
     assert named("Producer", told(tmp_path, inspect=INSPECT | {"producer": ""})) == [("not named in the model", None)]
     assert named("Producer", told(tmp_path, inspect=INSPECT | {"producer": HOSTILE})) == [(ESCAPED, None)]
-
-
-def test_files_of_a_conversion_have_their_digests(tmp_path: Path):
-    found = blocks_of(blocks, tmp_path, convert=CONVERT)
-    assert [[cell.text for cell in row] for row in table(found, "Files and their digests").rows] == [
-        ["net.int8.onnx", "model", "1,000", "ab" * 32]
-    ]
-    assert len(blocks_of(blocks, tmp_path, convert=CONVERT | {"files": []})) == 1

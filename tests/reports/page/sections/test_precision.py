@@ -38,7 +38,6 @@ def test_nodes_with_another_precision_come_first_each_kind_in_its_order(tmp_path
 def test_counts_are_green_only_where_all_was_achieved(tmp_path: Path):
     build = built({}, planned={"int8": 3, "fp8": 2, "int4": 1}, achieved={"int8": 2, "fp8": 2})
     assert facts(blocks_of(blocks, tmp_path, build=build)) == [
-        ("Report", "build.json", None),
         ("Evidence", "aot-dump", None),
         ("Planned int8", "2 of 3 nodes", "warning"),
         ("Planned fp8", "2 of 2 nodes", "passed"),
@@ -48,7 +47,7 @@ def test_counts_are_green_only_where_all_was_achieved(tmp_path: Path):
 
 def test_without_evidence_nothing_is_known(tmp_path: Path):
     found = blocks_of(blocks, tmp_path, build=built(evidence="none"))
-    assert facts(found)[1:] == [("Evidence", "none", None), ("Planned int8", "unknown for 1 nodes", "unknown")]
+    assert facts(found) == [("Evidence", "none", None), ("Planned int8", "unknown for 1 nodes", "unknown")]
     assert len(found) == 1
 
 
@@ -62,9 +61,7 @@ def test_every_build_has_its_own_blocks_with_what_the_builder_warned_of(tmp_path
 def test_refusals_come_first_with_the_nodes_that_they_name(tmp_path: Path):
     refused = edited(REFUSED, lambda it: it["refusals"].append({"message": "too large", "node": None}))
     found = blocks_of(blocks, tmp_path, build=built({}), refused=refused)
-    assert lines(found[:1]) == [
-        ("Refused [refused.json]", ("the parser refused it", "conv: no such operator", "too large"))
-    ]
+    assert lines(found[:1]) == [("Refused", ("the parser refused it", "conv: no such operator", "too large"))]
     assert len(found) == 3
 
 

@@ -27,13 +27,13 @@ def test_the_curve_has_the_figures_of_both_kinds_of_samples(tmp_path: Path):
     assert {name: cell.text for name, cell in facts.rows} == {
         "Asked for": "every output keeps 35 dB",
         "Written model": "3 layers in float, 25.00% of the cost, 40.50 dB measured",
-        "Search": "on 8 samples that chose the layers, so its figures flatter",
+        "Search": "on 8 selection samples, so its figures are optimistic",
         "Measured": "on hold-out samples, with a model made of a state",
     }
     assert isinstance(curve, Curve)
     assert curve.x == (0.0, 1 - 0.95, 0.25, 0.5)
     assert [series.values for series in curve.series] == [(30.25, 36.5, 41.5, 50.0), (28.5, 34.0, 40.5, None)]
-    assert [series.name for series in curve.series] == ["on the 8 samples that chose", "measured on hold-out samples"]
+    assert [series.name for series in curve.series] == ["on the 8 selection samples", "measured on hold-out samples"]
     assert (curve.limit, curve.chosen, curve.unit) == (35.0, 2, "dB")
     assert isinstance(table, Table)
     assert [column.title for column in table.columns] == [

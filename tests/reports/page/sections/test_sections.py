@@ -10,7 +10,7 @@ ORDER = (
     "Layers",
     "Graph",
     "Quantized tensors",
-    "What stayed float",
+    "Unquantized nodes",
     "Planned and actual precision",
     "Sizes",
     "Files and digests",

@@ -14,7 +14,7 @@ def test_sizes_are_in_bytes_and_in_relation_to_the_float_model(tmp_path: Path):
     assert facts(blocks_of(blocks, tmp_path, quantize=QUANTIZE, build=BUILD, inspect=INSPECT)) == [
         ("Float model", "4 kB", None),
         ("Quantized model", "1 kB, 25.0% of it", None),
-        ("Engine [build.json]", "5 kB", None),
+        ("Engine", "5 kB", None),
         ("Weights in int8", "600 bytes", None),
     ]
 

@@ -20,7 +20,7 @@ def checked(*boundaries: Any) -> Any:
 
 def test_a_row_has_format_scales_and_errors(tmp_path: Path):
     found = table(blocks_of(blocks, tmp_path, check=CHECK))
-    assert found.caption == "Largest error in steps first [check.json]"
+    assert found.caption == "Largest error in steps first"
     assert [texts(found, column.title)[0] for column in found.columns[:8]] == [
         *("x", "activation", "int8", "per-tensor", "33.50 dB", "5.00%", "3", "0.25")
     ]
