@@ -218,7 +218,6 @@ def _layout(shape: tuple[int, ...], granularity: Granularity) -> RowLayout:
 
 
 def _on_all_rows(call: Callable[[tuple[int, ...]], None], layout: RowLayout) -> None:
-    """Give each core an equal number of consecutive rows."""
     workers = min(cores(), layout.count)
     edges = [layout.count * index // workers for index in range(workers + 1)]
     on_all_cores(call, [(*pair, *layout.rows) for pair in itertools.pairwise(edges)])

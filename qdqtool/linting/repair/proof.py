@@ -192,7 +192,6 @@ def same_values(before: Run, after: Run) -> bool:
 
 
 def _varies(run: Run) -> bool:
-    """Return whether any output differs between two samples."""
     first, *others = run.samples
     return any(not equal_bits(array, other[name]) for other in others for name, array in first.items())
 

@@ -56,7 +56,6 @@ def _write(node: NodeView, draft: Draft) -> None:
 
 
 def _codes(context: RuleContext, node: NodeView) -> BlockCodes:
-    """Return the codes of the table."""
     tensor = stored_tensor(context, node.input(TABLE), TensorProto.UINT8, TensorProto.INT4, TensorProto.UINT4)
     is_packed = tensor.data_type == TensorProto.UINT8
     bits, size = node.attribute("bits", 4), node.attribute("block_size", 128)

@@ -77,7 +77,6 @@ def _write(groups: _Groups, draft: Draft) -> None:
 
 
 def _groups(context: RuleContext, cast: NodeView) -> _Groups:
-    """Return the chain with the given Cast."""
     tensor, node, grouped = _codes(context, cast)
     before, zero = grouped, np.zeros((), FLOAT32)
     if node.is_op("Sub"):

@@ -122,7 +122,6 @@ def _write_floats(quant: _Quant, output: Value, draft: Draft) -> None:
 
 
 def _quant(context: RuleContext, node: NodeView) -> _Quant:
-    """Read a Quant and its constants."""
     if node.op_type not in QUANT or node.is_parametric:
         raise UnfitError(f"Q/DQ has nothing like {node.op_type}")
     source = node.input(DATA)
