@@ -184,7 +184,7 @@ def quantize_graph(q: QuantizedArray) -> GraphPiece:
     The fused step is Mul and Add in double, where the product is exact, and one Cast to float32.
 
     Raises:
-        ArgumentError: ``q`` is qint32, which ONNX cannot clip to exactly in float32.
+        ArgumentError: ``q`` is qint32: ONNX cannot clip exactly to its range in float32.
     """
     fmt = formats.by_dtype(q.codes.dtype)
     assert fmt is not None

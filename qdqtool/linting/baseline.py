@@ -125,7 +125,7 @@ def without_known(report: ValidateReport, baseline: Baseline, folder: Path) -> C
 
 
 def _new(target: TargetReport, entries: list[Entry]) -> tuple[TargetReport, int, int]:
-    """Return the report without known findings, the number of findings that got worse, and of unused entries."""
+    """Return the report without known findings, the number of findings that got worse, and that of unused entries."""
     findings = list(target.findings)
     for key in _KEYS:
         findings, entries = _unmatched(findings, entries, key, _covers)

@@ -79,8 +79,8 @@ class Policy:
         severity: Severity by prefix, instead of the severity of the rule. The prefix that matches fewest rules wins.
         per_model_ignores: Prefixes to leave out, by glob over model paths.
         per_node_ignores: Prefixes whose findings are suppressed, by glob over node names.
-        parser: Whether the job, not the linter, also asks TensorRT's parser. None: if the parser is installed and the
-            model is not large.
+        parser: Whether TensorRT's parser is asked too. None: if it is installed and the model is not large. The job
+            asks it, not the linter.
         folder: The folder to which model paths are relative for globs; None for the working directory.
     """
 
@@ -122,7 +122,7 @@ class Linter:
         self._node_ignores = [(glob, _codes(words)) for glob, words in policy.per_node_ignores.items()]
 
     def file(self, path: Path) -> ModelReport:
-        """Return the report of a file; a file that cannot be read gets an error instead of findings."""
+        """Return the report of a file. If the file cannot be read, the report has an error instead of findings."""
         try:
             return self.model(load_model(path))
         except ModelError as error:

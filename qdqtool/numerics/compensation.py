@@ -2,7 +2,8 @@
 
 The layers before a product are quantized too, so the product reads ``x'`` instead of ``x``. The weight whose product
 with ``x'`` is nearest to ``x W`` is ``W + (H + d)^-1 D W``, by least squares, with ``H = sum(x'' x')`` and ``D =
-sum(x'' (x - x'))``. The damping ``d`` keeps it near ``W`` if there are few rows. The corrected weight is then rounded.
+sum(x'' (x - x'))``. The damping ``d`` keeps the result near ``W`` if there are few rows. The corrected weight is then
+rounded.
 
 Source: Li et al., GPTAQ: Efficient Finetuning-Free Quantization for Asymmetric Calibration (2025), whose correction of
 the first channel is this sum. Here the sum is computed for all channels before any channel is rounded.
@@ -21,7 +22,7 @@ NARROW = 3
 """A weight ``[K, N]`` is narrow if K is at least this many times N."""
 
 SHARE_COLUMNS = 128
-"""Number of output channels from which :func:`useful_shares` finds the one share of a matrix."""
+"""Largest number of output channels that :func:`useful_shares` uses to find the share of a matrix."""
 
 
 @dataclass(frozen=True, eq=False)

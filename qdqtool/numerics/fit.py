@@ -1,8 +1,8 @@
 """Fit block scales of integers to a small squared error, without shrinking the values on average.
 
-With codes ``q`` fixed, ``sum((x - s * q)**2)`` is least at ``s = sum(x * q) / sum(q * q)``. The larger
-``sum(x * q)**2 / sum(q * q)`` is, the smaller is this error. So every candidate step gives codes, these codes give a
-better step, and one pass over the values measures that step.
+With codes ``q`` fixed, ``sum((x - s * q)**2)`` is least at ``s = sum(x * q) / sum(q * q)``. The larger ``sum(x * q)**2
+/ sum(q * q)`` is, the smaller this error is. So every candidate step gives codes, these codes give a better step, and
+one pass over the values measures that step.
 
 The best step shrinks the values on average, in 4 bits by about 0.8 %. Other errors average out over many products, but
 the shrinking is the same in every layer. The step that is kept is therefore ``sum(x * x) / sum(x * q)``, with the codes
@@ -31,7 +31,7 @@ CANDIDATES = 8
 SHARES = 1.0, 0.64
 """Largest and smallest step tried, as multiples of ``amax / high``.
 
-A step below 0.71 is best for 1 % of blocks of 128 normally distributed values."""
+A step below 0.71 is best for only 1 % of blocks of 128 normally distributed values."""
 CHUNK = 1 << 14
 """Groups that a core processes at a time."""
 TWIN_CHUNK = 1 << 12

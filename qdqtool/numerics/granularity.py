@@ -75,7 +75,7 @@ def as_onnx_reads(scale_shape: tuple[object, ...], rank: int | None, axis: int, 
     """Return the granularity that ONNX gives a scale at a QuantizeLinear or DequantizeLinear.
 
     A scale of one element and rank 0 or 1 is per-tensor. Any other 1-D scale is per-axis, or blocked if the data is 1-D
-    too and there is a block size. ONNX Runtime and onnx's reference compute it so.
+    too and there is a block size. ONNX Runtime and onnx's reference do the same.
 
     Args:
         scale_shape: Shape of the scale; an unknown extent may be anything but an integer.

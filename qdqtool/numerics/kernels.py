@@ -31,7 +31,7 @@ _ROWS = "qdqtool.numerics.compiled.rows"
 _HALF_ROWS = "qdqtool.numerics.compiled.half_rows"
 _FLOAT4_ROWS = "qdqtool.numerics.compiled.float4_rows"
 _HALF_FLOATS = ("float4e2m1",)
-"""Floats whose codes do not depend on the rounding of a quotient below the smallest normal half."""
+"""Float formats whose codes stay right if quotients below the smallest normal half keep more bits than a half has."""
 _PIECE = 1 << 15
 
 Rows = tuple[int, int, int]

@@ -9,10 +9,10 @@ import numpy as np
 from qdqtool.numerics.dtypes import FLOAT64, Array
 
 _ONE_ROUNDING = float(np.finfo(np.float32).eps) ** 2
-"""Noise relative to the signal that is the smallest counted: one float32 rounding of the output."""
+"""Smallest noise, relative to the signal, that is counted: one float32 rounding of the output."""
 
 WORST_DB = 300.0
-"""Growth of noise that is used if values became NaN or infinite."""
+"""Growth of noise, in dB, that is assumed if values became NaN or infinite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

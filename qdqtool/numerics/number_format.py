@@ -27,7 +27,7 @@ class FirstOpset:
 
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """A number format of codes or scales. Its name is that of the ONNX TensorProto data type, in lower case.
+    """A number format of codes or scales. Its name is the name of the ONNX TensorProto data type, in lower case.
 
     Attributes:
         name: Public id, the file name of its module: ``int8``, ``float8e4m3fn``.
@@ -39,8 +39,8 @@ class NumberFormat:
         high: Largest finite value.
         first_opset: The first opsets in which ONNX allows the format.
         zero_point: ``any`` integer inside the range, or only ``zero``.
-        overflow: Result for values that round beyond the range when saturation is off; ``saturates`` for formats with
-            neither infinity nor NaN.
+        overflow: Result for values beyond the range if saturation is off; ``saturates`` for formats with neither
+            infinity nor NaN.
     """
 
     name: str
@@ -65,7 +65,7 @@ class NumberFormat:
         return self.overflow != "saturates"
 
     def stored_bytes(self, elements: int) -> int:
-        """Return the bytes that ``elements`` packed values take in a TensorProto's raw data."""
+        """Return the number of bytes of ``elements`` packed values in the raw data of a TensorProto."""
         return (elements * self.bits + 7) // 8
 
     def __str__(self) -> str:

@@ -44,7 +44,7 @@ def magnitudes(fmt: NumberFormat) -> Array:
 def step_widths(quotient: Array, fmt: NumberFormat) -> Array:
     """Return the width of a quantization step at each value, in multiples of the scale.
 
-    The steps of an integer format are one scale wide. Those of a floating-point format grow with the value.
+    The steps of an integer format are one scale wide. The steps of a floating-point format grow with the value.
 
     Args:
         quotient: Real values divided by their scale, float64.

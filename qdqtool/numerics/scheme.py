@@ -71,7 +71,8 @@ def may_be_negative(scheme: QuantScheme) -> bool:
     """Whether scales may be negative: block scales of signed integers without zero point.
 
     With a negative scale, the largest value gets the lowest code, which has no positive counterpart. Only stored codes
-    may have one. :attr:`qdqtool.models.targets.Target.negative_scale_types` lists the targets that accept it.
+    may have a negative scale. :attr:`qdqtool.models.targets.Target.negative_scale_types` lists the targets that accept
+    it.
     """
     fmt = scheme.format
     signed = fmt.kind == "integer" and fmt.low < 0

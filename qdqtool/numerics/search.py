@@ -164,7 +164,7 @@ def _magnitudes(tile: Array, values: Array, amax: Array) -> None:
 
 
 def _search(values: Array, blocks: BlockLayout, part: slice, ladder: _Ladder, scale: Array) -> None:
-    """Find the best of every :data:`STRIDE`-th candidate, then the best of its neighbours."""
+    """Find the best of every :data:`STRIDE`-th candidate, then the best of its neighbors."""
     tile = _gather(values, blocks, part)
     evaluate: Any = _tiles().evaluate if _compiled(values) else evaluate_by_rows
     high = FLOAT32.type(ladder.fmt.high)

@@ -146,7 +146,7 @@ class Repair:
     _unfit: dict[object, RefusedFix] = field(init=False, default_factory=dict)
 
     def run(self) -> Repaired:
-        """Fix what can be fixed."""
+        """Apply all fixes that can be applied."""
         self._original = self.model
         proposals = list(self.source(RuleContext(self.model.fork())))
         if not proposals:

@@ -18,7 +18,7 @@ MAX_PLACES = 64
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A tensor next to a change, which both models have.
+    """A tensor next to a change that exists in both models.
 
     Attributes:
         key: Scope and name of the tensor.

@@ -20,7 +20,7 @@ class RandomOutputs(Rule):
     Why it matters: the outputs differ from run to run and cannot be compared. A model checked against itself has an
     SQNR of a few dB, ranges differ between calibrations, and an engine draws other numbers than the reference. A
     Dropout in training mode is an error of the export. Other generators may be intended, such as the noise of a speech
-    synthesizer: make such noise an input of the graph. A seed does not help: ONNX Runtime draws new numbers in the next
+    synthesizer. Make such noise an input of the graph. A seed does not help: ONNX Runtime draws new numbers in the next
     run.
 
     Bad: a Dropout whose ``training_mode`` is true, RandomNormalLike, Multinomial or Bernoulli.

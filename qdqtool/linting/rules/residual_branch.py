@@ -22,8 +22,8 @@ class ResidualBranch(Rule):
 
     Bad: DQ, Conv, Add with the float input of the block.
 
-    Good: a pair on the skip input; if the block input reads the same tensor, they share its pair. No pair between Conv
-    and Add.
+    Good: a pair on the skip input: the pair of the block input if both read the same tensor. No pair between Conv and
+    Add.
     """
 
     code = "QL303"

@@ -18,10 +18,11 @@ class ScaleValue(Rule):
 
     Why it matters: with a zero scale every value becomes the lowest or highest code. A negative scale flips signs. NaN
     and infinity spread through the network. onnx and ONNX Runtime never check the values. TensorRT checks only stored
-    scales: a bad scale computed by a Cast, Mul or Reshape builds without a message. A negative scale of stored codes is
-    exact: the value is still code times scale. ONNX Runtime's quantizer writes many of them for int4 blocks. ONNX
-    Runtime accepts them all, TensorRT for RTX those of int4 blocks. TensorRT documents only positive scales, and the
-    source of its parser refuses others. A negative scale that loads is a warning.
+    scales. A bad scale that a Cast, Mul or Reshape computes builds without a message. A negative scale of stored codes
+    loses nothing, since the value is still code times scale. ONNX Runtime's quantizer writes many of them for int4
+    blocks. ONNX Runtime accepts all negative scales of stored codes, TensorRT for RTX accepts them only for int4
+    blocks. TensorRT documents only positive scales, and the source of its parser refuses others. A negative scale that
+    loads is a warning.
 
     Bad: scale 0 for a channel whose weights are all zero; NaN from a calibrator that divided by zero.
 

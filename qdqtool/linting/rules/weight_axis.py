@@ -107,7 +107,7 @@ def _other_reader(context: RuleContext, product: Product) -> Product | None:
 
 
 def axis_fixes(context: RuleContext, product: Product, wanted: int) -> tuple[Fix, ...]:
-    """Return the fix that moves the scales to the stored axis that becomes axis ``wanted`` of the operand."""
+    """Return the fix that quantizes the weight again, so that the scales are on axis ``wanted`` of the operand."""
     assert product.right is not None
     axis = _axis_of(context, product, wanted)
     if axis is None:

@@ -63,7 +63,7 @@ class Example:
         title: What the example shows.
         text: The model. If it starts with the graph, :data:`EXAMPLE_HEADER` is added.
         targets: Ids of the targets of the example; empty for all targets that the rule affects.
-        compute_capabilities: The GPUs for which it is checked, 86 for 8.6; empty for no GPU in particular.
+        compute_capabilities: The GPUs of the example, 86 for 8.6; empty for no GPU in particular.
     """
 
     title: str
