@@ -48,7 +48,8 @@ class Finding:
         name: Dotted rule name, such as ``parameters.scale-value``.
         severity: How bad the fault is for the target.
         effect: What the target does with the fault. ``refused``: it does not load or build the model. ``silent``: it
-            loads the model, but the numbers or their meaning are wrong. ``fallback``: it runs in float. ``advice``.
+            loads the model, but the numbers or their meaning are wrong. ``fallback``: it runs in float. ``advice``:
+            there is a better form.
         message: One line: what is wrong, with the value found. Strings from the model are not escaped here.
         node: Label of the node (its name, or ``OpType -> first output``); None for findings about the whole model.
         op_type: Operator of that node.

@@ -10,7 +10,7 @@ SORTED = Offer("safe", "moves makers in front of their readers; all other nodes 
 
 
 class NodeOrder(Rule):
-    """Every tensor is made by an earlier node than the nodes that read it.
+    """Every node comes after the nodes whose outputs it reads.
 
     Why it matters: ONNX demands this order, and its checker refuses any other. ONNX Runtime and TensorRT sort the nodes
     themselves, so such a file works there. But many other tools read the nodes in order and fail.

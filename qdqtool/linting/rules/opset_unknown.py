@@ -8,7 +8,7 @@ from qdqtool.models.targets import Target
 
 
 class OpsetUnknown(Rule):
-    """ONNX has the opset of the default domain.
+    """The opset of the default domain exists in ONNX.
 
     Why it matters: the opset defines what an operator means. onnx's checker and TensorRT read an unknown opset as the
     newest opset that they know, without a message: an operator that changed later is misread.

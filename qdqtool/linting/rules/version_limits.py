@@ -6,7 +6,7 @@ from qdqtool.models.targets import Target
 
 
 class VersionLimits(Rule):
-    """The target loads the opset and the IR version of the model.
+    """The target supports the opset and the IR version of the model.
 
     Why it matters: the onnx package writes the newest version that it knows, and ONNX Runtime refuses versions that are
     newer than its own release. The message has two numbers and no fix.
