@@ -1,7 +1,7 @@
 """Find the tensors that show the effect of a change: outputs of the nodes that read the changed tensors.
 
 The outputs of a model may hide a change. A classifier whose Softmax is saturated gives the same bits for every input,
-even if a scale inside the model changes. The outputs of the next operators hide nothing.
+even if a scale inside the model changes. The outputs of the next operators show such a change.
 """
 
 from collections.abc import Iterator

@@ -74,7 +74,7 @@ def _of_pairs(context: RuleContext) -> Faults:
 
 
 def _of_others(context: RuleContext, wrong: Collection[Value | str]) -> Faults:
-    """Yield the faults of other nodes, except nodes that read a tensor in ``wrong``: theirs follow from it."""
+    """Yield faults of other nodes. Nodes that read a tensor in ``wrong`` are skipped: it causes their faults."""
     scopes = {scope.path: scope for scope in context.view.scopes}
     for found in context.types.contradictions:
         differing = _DIFFERING.match(found.text)

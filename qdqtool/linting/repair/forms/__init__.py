@@ -35,7 +35,8 @@ OF_RULES: Mapping[str, Mapping[str, Offer | None]] = {
     # Q/DQ that only TensorRT's parser knows.
     "tensorrt-domain": {"QS015": None},
 }
-"""For each form, the rules that find it, and the offer of the rule that rewrites it; None for its first offer."""
+"""For each form, the rules that find it, and the offer of the rule that rewrites it; None means the first offer of the
+rule."""
 
 
 def names() -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Rewrite Div, Round, Clip and Mul as a Q/DQ pair.
 
 A Q divides and rounds once. If the model multiplies by a reciprocal instead, values halfway between two codes may move
-by one step. The report has the change of the outputs. A Clip keeps NaN, but a Q turns NaN into a code.
+by one step. The report shows how much the outputs change. A Clip keeps NaN, but a Q turns NaN into a code.
 """
 
 from collections.abc import Iterator

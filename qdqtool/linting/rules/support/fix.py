@@ -151,7 +151,7 @@ class Draft:
         """Refuse a fix if the name of ``value`` means another tensor, or none, in the scope of a reader.
 
         Raises:
-            UnfitError: One of the readers is in such a scope.
+            UnfitError: For one of the readers, the name means another tensor or none.
         """
         if any(reader.scope.resolve(value.name) is not value for reader in readers):
             raise UnfitError(f"'{value.name}' cannot be read here")
