@@ -39,8 +39,8 @@ class NumberFormat:
         high: Largest finite value.
         first_opset: The first opsets in which ONNX allows the format.
         zero_point: ``any`` integer inside the range, or only ``zero``.
-        overflow: Result for values beyond the range if saturation is off; ``saturates`` for formats with neither
-            infinity nor NaN.
+        overflow: Result for values beyond the range if saturation is off; ``saturates`` for formats without infinity
+            and NaN.
     """
 
     name: str

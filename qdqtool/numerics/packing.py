@@ -152,8 +152,7 @@ def in_rows(shape: tuple[int, ...], granularity: Granularity, elements: int = PA
 def stored_codes(x: Array, params: QuantParams) -> Iterator[Callable[[], bytes]]:
     """Yield functions that return consecutive parts of the codes of ``x``, packed as ONNX stores them.
 
-    The bytes are the same as from :func:`~qdqtool.numerics.affine.quantize` and :func:`~qdqtool.numerics.packing.pack`
-    on the whole array.
+    The bytes are the same as from :func:`~qdqtool.numerics.affine.quantize` and :func:`pack` on the whole array.
 
     Args:
         x: As for :func:`~qdqtool.numerics.affine.quantize`.

@@ -12,8 +12,7 @@ MAX_STEPS = 8
 MAX_HEAD = 256
 INT8_HEADS = frozenset({16, 32, 64})
 SIXTEEN_BITS = frozenset({"float16", "bfloat16"})
-# The pattern that TensorRT recognizes as attention: scaling, mask and bias are allowed between the product and the
-# Softmax.
+# The pattern that TensorRT recognizes as attention: scaling, mask and bias may come between product and Softmax.
 TO_SOFTMAX = ("Add", "Cast", "Div", "Identity", "Mul", "Where")
 
 FOUR_PAIRS = """aq = QuantizeLinear (a, s, z)

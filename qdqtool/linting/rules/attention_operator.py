@@ -17,8 +17,7 @@ class AttentionOperator(Rule):
 
     Bad: Q and DQ on the queries, keys and values of Attention.
 
-    Good: Attention on float tensors. Or MatMul, Softmax and MatMul with float8e4m3fn pairs on all four inputs: they run
-    as one fp8 kernel.
+    Good: Attention on float tensors. Or MatMul, Softmax, MatMul with fp8 pairs on all four inputs: one fp8 kernel.
     """
 
     code = "QL314"

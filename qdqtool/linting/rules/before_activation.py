@@ -82,8 +82,7 @@ def _is_made_by_product(value: Value) -> bool:
 def _fixes(pair: QdqPair, behind: NodeView) -> tuple[Fix, ...]:
     if not behind.is_op("Relu"):
         return ()
-    # Float codes: small negative numbers round to -0, which Relu keeps; after the Relu there are none. Integers have
-    # one zero.
+    # Float codes: small negative numbers round to -0, which Relu keeps; after the Relu there are none.
     codes = format_of(pair.quantize.quantized_type)
     offer = BEHIND if codes is not None and codes.kind == "integer" else SIGNED_ZERO
     return (offer.fix(f"moves the pair behind Relu '{behind.label}'", _move, pair, behind),)

@@ -39,8 +39,7 @@ class BlockProduct(Rule):
 
     Bad: MatMul of an int8 activation [1, 32, 64] and an int4 weight [64, 32] in blocks of 16; Gemm with transB.
 
-    Good: the same product with the activation reshaped to [32, 64] and the weight stored as [K, N]; or with a float
-    activation.
+    Good: the activation reshaped to [32, 64] and the weight stored as [K, N]; or a float activation.
     """
 
     code = "QT418"

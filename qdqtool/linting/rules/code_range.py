@@ -43,8 +43,7 @@ MOST_AT_THE_ENDS_BY_LEVELS = ((1, 1.0), (4, 0.95), (8, 0.6))
 of 2) or has 4 bits. In blocks of 16, every eighth 4-bit code is at an end. One magnitude means a binary or ternary
 weight."""
 LEAST_TERNARY = 0.25
-"""Smallest share of the codes of a ternary weight that are not 0. The share is smaller if a weight only rounds to codes
-up to 1."""
+"""Smallest share of nonzero codes of a ternary weight. Other weights that round to -1, 0 and 1 have less."""
 SCALES_OF_ZEROS = (1e-4, 1.0)
 """The tools that we know give a weight of zeros a scale of 1, or a scale of at most the first number."""
 

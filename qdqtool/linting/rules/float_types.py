@@ -15,9 +15,8 @@ class FloatTypes(Rule):
     """The float tensor of a Q or DQ of int4, float4e2m1 or float8e4m3fn has the type of the scale.
 
     Why it matters: opset 23 lets scale and data have different types, and int8 builds with any combination. For the
-    other formats the builder has no such kernel and stops with "No matching rules found for input operand types". There
-    are two exceptions, both for a float32 scale: a Q of int4, and a Q or DQ of fp8, may have a float tensor of another
-    type.
+    other formats the builder has no such kernel and stops with "No matching rules found for input operand types". Two
+    exceptions, with a float32 scale: a Q of int4, and a Q or DQ of fp8, may have a float tensor of another type.
 
     Bad: int4 weights with float32 scales and output_dtype = FLOAT16.
 

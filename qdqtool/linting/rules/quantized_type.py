@@ -83,8 +83,8 @@ class QuantizedType(Rule):
             legal = target.quantize_types if entry.is_quantize else target.dequantize_types
             if entry.quantized_type is None or quantized in legal or not _is_reported_here(entry):
                 continue
-            # The fault is reported at the Q. TensorRT computes the codes of a uint8 Q as int8, also after operators
-            # that move them.
+            # The fault is reported at the Q. TensorRT computes uint8 codes as int8, also after operators that move
+            # them.
             if not entry.is_quantize and origin.is_quantizers(entry.data):
                 continue
             message = f"this {short(entry)} {'makes' if entry.is_quantize else 'reads'} {quantized}"

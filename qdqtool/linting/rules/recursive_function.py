@@ -11,8 +11,7 @@ FunctionId = tuple[str, str, str]
 class RecursiveFunction(Rule):
     """No local function calls itself, directly or through other functions.
 
-    Why it matters: ONNX forbids it. onnx and ONNX Runtime report it; TensorRT's parser recurses until the process
-    crashes.
+    Why it matters: ONNX forbids it. onnx and ONNX Runtime report it; TensorRT's parser recurses until it crashes.
 
     Bad: a function f whose body calls f.
 

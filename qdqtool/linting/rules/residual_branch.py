@@ -22,8 +22,7 @@ class ResidualBranch(Rule):
 
     Bad: DQ, Conv, Add with the float input of the block.
 
-    Good: a pair on the skip input: the pair of the block input if both read the same tensor. No pair between Conv and
-    Add.
+    Good: a pair on the skip input, shared with the block if it reads the same tensor. No pair between Conv and Add.
     """
 
     code = "QL303"

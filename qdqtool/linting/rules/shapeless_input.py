@@ -10,8 +10,7 @@ from qdqtool.models.targets import Target
 class ShapelessInput(Rule):
     """A graph input has a shape; its dimensions may be unknown.
 
-    Why it matters: TensorRT reads an input without a shape as a scalar and builds an engine for that, without a
-    message.
+    Why it matters: TensorRT reads an input without a shape as a scalar and builds an engine for it silently.
 
     Bad: float x, without a shape.
 

@@ -72,8 +72,7 @@ class ZeroPointValue(Rule):
             values = as_reals(zero)
             # The comparison is also True for NaN.
             bad = values != 0
-            # TensorRT ignores every zero point of fp8. ONNX Runtime 1.31 ignores it for a Q, and refuses it for a DQ
-            # when the model runs.
+            # TensorRT ignores every zero point of fp8. ONNX Runtime 1.31 ignores it for a Q; for a DQ the run fails.
             ignored = quantized.startswith("float8") and (target.family == "tensorrt" or entry.is_quantize)
             found, where = offenders(values, bad), _at_the_boundary(entry)
             message = f"zero point '{entry.node.input_name(2)}' of this {short(entry)} is {found}{where}"

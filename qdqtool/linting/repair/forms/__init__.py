@@ -35,8 +35,7 @@ OF_RULES: Mapping[str, Mapping[str, Offer | None]] = {
     # Q/DQ that only TensorRT's parser knows.
     "tensorrt-domain": {"QS015": None},
 }
-"""For each form, the rules that find it, and the offer of the rule that rewrites it; None means the first offer of the
-rule."""
+"""For each form, the rules that find it, and the offer of the rule that rewrites it. None: the first offer."""
 
 
 def names() -> tuple[str, ...]:

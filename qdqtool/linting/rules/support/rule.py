@@ -149,8 +149,7 @@ class Rule(ABC):
         affects: Impact of a fault by target id or target family. Targets that are not listed are not checked.
         remedy: What to do about a fault, in one line.
         offers: The kinds of fix that ``--fix`` can apply, the best one first.
-        asks_parser: Whether the rule reports the faults that TensorRT's parser found. Without the parser it reports
-            none.
+        asks_parser: Whether the rule reports the faults that TensorRT's parser found, and none without it.
         VALID: Models that the rule accepts. If the rule affects TensorRT, TensorRT for RTX can build them.
         INVALID: Models that the rule reports.
     """

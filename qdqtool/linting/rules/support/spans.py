@@ -23,8 +23,7 @@ from qdqtool.numerics.granularity import Blocked, PerAxis, normalize_axis
 MOST_READ = 1 << 23
 """Largest number of elements of a constant that is read. Larger constants count as unknown."""
 MOST_READ_TOGETHER = 1 << 25
-"""The same limit for all constants of a model together. Reading so many takes half a second; ResNet-50 has 25 million
-weights."""
+"""Limit for all constants of a model together: half a second of reading. ResNet-50 has 25 million weights."""
 MOST_KEPT = 1 << 16
 """Largest number of elements of an array that is kept in memory: the weight of a product is needed only once."""
 MAX_STEPS = 8

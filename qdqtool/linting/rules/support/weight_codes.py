@@ -66,8 +66,8 @@ class WeightCodes:
         if not greatest:
             return 0.0
         over = self.codes - np.clip(self.codes, self.format.low, self.format.high)
-        # The norms are relative to the greatest code: with a scale of 0, codes are the greatest float64, and their
-        # squares overflow.
+        # Norms are relative to the greatest code: a scale of 0 makes codes of the greatest float64. Its square
+        # overflows.
         return float(np.linalg.norm(over / greatest) / np.linalg.norm(self.codes / greatest))
 
     @property
