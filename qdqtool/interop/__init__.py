@@ -1,11 +1,11 @@
-"""Quantize and dequantize as other systems define them: one module a system, with its own signatures and words.
+"""Quantize and dequantize as other systems define it: one module per system, with the signatures of that system.
 
-No module needs the system that it follows. Each takes arrays and gives arrays; each but ``onnx`` also gives the ONNX
-nodes that compute the same, as a :class:`GraphPiece`. The package is optional: nothing else imports it.
+No module needs the system that it follows. All modules compute on arrays. All except ``onnx`` also return the ONNX
+nodes that compute the same, as a :class:`GraphPiece`. The package is optional: no other package imports it.
 
 In: arrays, scales and the parameters of that system. Out: codes or floats, or a piece of a graph.
 
-Read next: ``onnx.py``, and ``docs/reference/numerics.md`` for where systems differ.
+Read next: ``onnx.py``, and ``docs/reference/numerics.md`` for the differences between systems.
 """
 
 import importlib

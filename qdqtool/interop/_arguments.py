@@ -1,4 +1,4 @@
-"""Arguments that the systems share: real inputs, codes of few types, scales of the real side's type."""
+"""Check and convert the arguments that all systems share: real inputs, codes, scales, zero points and types."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -18,10 +18,10 @@ from qdqtool.registry import suggestion
 
 
 def format_of(dtype: DTypeLike, argument: str = "dtype") -> NumberFormat:
-    """The quantized format of an ONNX name or a NumPy/ml_dtypes type.
+    """Return the quantized format with an ONNX name or a NumPy/ml_dtypes type.
 
     Raises:
-        ArgumentError: There is none; the message lists the legal names.
+        ArgumentError: No format has that name or type; the message lists the legal names.
     """
     if isinstance(dtype, str) and dtype in formats.names():
         return formats.get(dtype)
@@ -33,10 +33,10 @@ def format_of(dtype: DTypeLike, argument: str = "dtype") -> NumberFormat:
 
 
 def real_type(dtype: DTypeLike, argument: str) -> np.dtype[Any]:
-    """float32, float16 or bfloat16 by name or type.
+    """Return float32, float16 or bfloat16 for its name or type.
 
     Raises:
-        ArgumentError: It is none of them.
+        ArgumentError: ``dtype`` is another type.
     """
     chosen = np.dtype(ml_dtypes.bfloat16) if dtype == "bfloat16" else _numpy_type(dtype, argument)
     if chosen not in REAL_TYPES:
@@ -45,10 +45,10 @@ def real_type(dtype: DTypeLike, argument: str) -> np.dtype[Any]:
 
 
 def real_array(x: ArrayLike, argument: str) -> Array:
-    """``x`` as an array of float32, float16, bfloat16 or int32; what has another real type is rounded to float32.
+    """Return ``x`` as an array of float32, float16, bfloat16 or int32; other real types are rounded to float32.
 
     Raises:
-        ArgumentError: It does not hold real numbers.
+        ArgumentError: ``x`` does not hold real numbers.
     """
     array = np.asarray(x)
     if array.dtype in REAL_TYPES or (array.dtype == np.int32 and isinstance(x, np.ndarray)):
@@ -60,10 +60,10 @@ def real_array(x: ArrayLike, argument: str) -> Array:
 
 
 def scale_array(scale: ArrayLike) -> Array:
-    """``scale`` as an array of a type that ONNX has for scales; other real types are rounded to float32.
+    """Return ``scale`` as an array of a type that ONNX allows for scales; other real types are rounded to float32.
 
     Raises:
-        ArgumentError: It does not hold real numbers.
+        ArgumentError: ``scale`` does not hold real numbers.
     """
     array = np.asarray(scale)
     if array.dtype in SCALE_TYPES:
@@ -72,20 +72,20 @@ def scale_array(scale: ArrayLike) -> Array:
 
 
 def code_array(q: ArrayLike) -> Array:
-    """``q`` as an array of codes.
+    """Return ``q`` as an array of codes.
 
     Raises:
-        ArgumentError: Its type is no quantized type.
+        ArgumentError: The type of ``q`` is no quantized type.
     """
     readable = (name for name in formats.names() if formats.get(name).first_opset.dequantize is not None)
     return codes_of(q, "q", readable)[0]
 
 
 def zero_point_array(zero_point: ArrayLike, scale_shape: tuple[int, ...]) -> Array:
-    """``zero_point`` as an array of the scale's shape; of one element, shapes ``[]`` and ``[1]`` are the same.
+    """Return ``zero_point`` as an array in the scale's shape; shapes ``[]`` and ``[1]`` count as the same.
 
     Raises:
-        ArgumentError: It has another shape, or is fractional.
+        ArgumentError: ``zero_point`` has another shape, or is fractional.
     """
     array = np.asarray(zero_point)
     if {array.shape, scale_shape} <= {(), (1,)}:
@@ -100,7 +100,7 @@ def zero_point_array(zero_point: ArrayLike, scale_shape: tuple[int, ...]) -> Arr
 def granularity_of(
     scale_shape: tuple[int, ...], shape: tuple[int, ...], axis: int | None, block_size: int | None
 ) -> Granularity:
-    """The granularity that a scale of ``scale_shape`` means on a tensor of ``shape``.
+    """Return the granularity of a scale of ``scale_shape`` on a tensor of ``shape``.
 
     Raises:
         ArgumentError: ``axis`` or ``block_size`` is missing or illegal for that scale.
@@ -121,11 +121,11 @@ def granularity_of(
 
 
 def format_named(dtype: DTypeLike, ours: Mapping[str, str]) -> NumberFormat:
-    """The format that a system calls ``dtype``; our names and NumPy/ml_dtypes types are taken too.
+    """Return the format that a system calls ``dtype``; ONNX names and NumPy/ml_dtypes types are accepted too.
 
     Args:
         dtype: The name or type.
-        ours: The system's names, each with ours.
+        ours: The system's names, each with the name in qdqtool.
 
     Raises:
         ArgumentError: The system has no such format.
@@ -145,16 +145,16 @@ def _numpy_type(dtype: DTypeLike, argument: str) -> np.dtype[Any]:
 
 
 def real_side(x: ArrayLike, argument: str) -> Array:
-    """``x`` as float32, float16 or bfloat16; other real types are rounded to float32."""
+    """Return ``x`` as float32, float16 or bfloat16; other real types are rounded to float32."""
     values = real_array(x, argument)
     return values if values.dtype in REAL_TYPES else values.astype(FLOAT32)
 
 
 def scale_like(scale: ArrayLike, dtype: np.dtype[Any]) -> Array:
-    """A positive scale of type ``dtype``: numbers, lists and float64 are rounded to it, other arrays must have it.
+    """Return a positive scale of type ``dtype``: numbers, lists and float64 are rounded, other types are refused.
 
     Raises:
-        ArgumentError: It has another type, or is not finite and positive.
+        ArgumentError: ``scale`` has another type, or is not finite and positive.
     """
     array = np.asarray(scale)
     if array.dtype.kind in "biu" or array.dtype == FLOAT64:
@@ -166,10 +166,10 @@ def scale_like(scale: ArrayLike, dtype: np.dtype[Any]) -> Array:
 
 
 def codes_of(q: ArrayLike, argument: str, legal: Iterable[str]) -> tuple[Array, NumberFormat]:
-    """``q`` as an array of one of the ``legal`` formats, with its format.
+    """Return ``q`` as an array, and its format, which must be one of ``legal``.
 
     Raises:
-        ArgumentError: It has another type.
+        ArgumentError: ``q`` has another type.
     """
     codes = np.asarray(q)
     fmt = formats.by_dtype(codes.dtype)

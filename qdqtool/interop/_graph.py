@@ -1,4 +1,4 @@
-"""What calls of other systems come down to: a quantize or dequantize, run or as a piece of an ONNX graph."""
+"""A quantize or dequantize call of any system: run it on arrays, or get it as a piece of an ONNX graph."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,17 +15,17 @@ from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTenso
 from qdqtool.numerics.number_format import NumberFormat
 
 IR_VERSIONS = ((10, 3), (13, 7), (19, 9), (21, 10), (23, 11), (24, 12), (25, 13), (28, 14))
-"""First opset and the IR version that goes with it."""
+"""Pairs of an opset and the IR version that this opset and later opsets need."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainNode:
-    """One node of a chain: it reads the output of the one before it, and ``constants`` by name.
+    """One node of a chain: it reads the output of the previous node, and constants.
 
     Attributes:
         op_type: Operator of the default domain.
         constants: Names of the inputs after the first.
-        attributes: Values as ``onnx.helper.make_node`` takes them.
+        attributes: Keyword arguments for ``onnx.helper.make_node``.
     """
 
     op_type: str
@@ -43,7 +43,7 @@ class GraphPiece:
         input_type: ``TensorProto.DataType`` of the input of the chain.
         output_type: ``TensorProto.DataType`` of the output of the chain.
         opset: The lowest opset that has every operator and type of the chain.
-        doc: The meaning in words, where the texts of the other system disagree; the first node has it too.
+        doc: The formula in words, if the documents of the other system disagree; also the doc string of the first node.
     """
 
     parts: tuple[ChainNode, ...]
@@ -54,7 +54,7 @@ class GraphPiece:
     doc: str = ""
 
     def nodes(self, source: str, target: str, prefix: str = "") -> list[onnx.NodeProto]:
-        """The nodes between the tensors ``source`` and ``target``; ``prefix`` goes before every new name."""
+        """Return the nodes from tensor ``source`` to tensor ``target``; every new name begins with ``prefix``."""
         names = [source, *(f"{prefix}step_{index}" for index in range(1, len(self.parts))), target]
         return [
             helper.make_node(
@@ -69,15 +69,15 @@ class GraphPiece:
         ]
 
     def initializers(self, prefix: str = "") -> list[TensorProto]:
-        """The constants as packed tensors; ``prefix`` goes before every name."""
+        """Return the constants as packed tensors; every name begins with ``prefix``."""
         return [make_tensor(prefix + name, array, tensor_type(array.dtype)) for name, array in self.constants.items()]
 
     def model(self, shape: tuple[int, ...], opset: int | None = None) -> onnx.ModelProto:
-        """A model of just this piece, from input ``x`` of ``shape`` to output ``y``.
+        """Return a model with only this piece, from input ``x`` to output ``y``.
 
         Args:
-            shape: Shape of the input, which the output shares.
-            opset: Opset to declare; default the lowest that will do.
+            shape: Shape of the input and of the output.
+            opset: Opset to declare; by default the lowest possible opset.
         """
         graph = helper.make_graph(
             self.nodes("x", "y"),
@@ -94,13 +94,13 @@ class GraphPiece:
 
 
 def tensor_type(dtype: np.dtype[Any]) -> int:
-    """``TensorProto.DataType`` of a NumPy or ml_dtypes type."""
+    """Return the ``TensorProto.DataType`` of a NumPy or ml_dtypes type."""
     return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Quantize:
-    """``saturate(round(x / scale) + zero_point)`` over ``granularity``."""
+    """A call that computes ``saturate(round(x / scale) + zero_point)`` with ``granularity``."""
 
     x: Array
     scale: Array
@@ -109,11 +109,11 @@ class Quantize:
     zero_point: Array | None = None
 
     def run(self) -> Array:
-        """The codes."""
+        """Return the codes."""
         return affine.quantize(self.x, self.scale, self.fmt, self.granularity, self.zero_point)
 
     def graph(self) -> GraphPiece:
-        """A QuantizeLinear; a zero point is always written, since it is what carries the type at every opset."""
+        """Return a QuantizeLinear. It always has a zero point, which defines the output type in every opset."""
         zero = np.zeros(self.scale.shape, self.fmt.dtype) if self.zero_point is None else self.zero_point
         part = ChainNode("QuantizeLinear", ("scale", "zero_point"), attributes(self.granularity, self.x.ndim))
         constants = {"scale": self.scale, "zero_point": zero.astype(self.fmt.dtype)}
@@ -125,7 +125,7 @@ class Quantize:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dequantize:
-    """``(q - zero_point) * scale`` over ``granularity``, rounded once to ``output``."""
+    """A call that computes ``(q - zero_point) * scale`` with ``granularity``, rounded once to ``output``."""
 
     q: Array
     scale: Array
@@ -135,14 +135,14 @@ class Dequantize:
     zero_point: Array | None = None
 
     def run(self) -> Array:
-        """The real values."""
+        """Return the real values."""
         return affine.dequantize(self.q, self.scale, self.granularity, self.zero_point, output_dtype=self.output)
 
     def graph(self) -> GraphPiece:
-        """A DequantizeLinear, and what it takes to make another type than the scale's.
+        """Return a DequantizeLinear, with a Cast or ``output_dtype`` if the output type is not the scale's type.
 
-        Behind a float32 scale a Cast does: the product is rounded to float32 first anyway, and TensorRT for RTX does
-        not build every DequantizeLinear that names another type. Else it is ``output_dtype``.
+        With a float32 scale, a Cast follows: the product is rounded to float32 first anyway, and TensorRT for RTX does
+        not build every DequantizeLinear with another ``output_dtype``. Other scale types use ``output_dtype``.
         """
         constants = {"scale": self.scale}
         if self.zero_point is not None:
@@ -160,7 +160,7 @@ class Dequantize:
 
 
 def attributes(granularity: Granularity, rank: int) -> dict[str, int]:
-    """The attributes of an ONNX node that express a granularity, with a non-negative axis."""
+    """Return the attributes of an ONNX node for a granularity, with a non-negative axis."""
     match granularity:
         case PerTensor():
             return {}
@@ -171,6 +171,6 @@ def attributes(granularity: Granularity, rank: int) -> dict[str, int]:
 
 
 def first_opset(granularity: Granularity, scale: Array) -> int:
-    """The first opset that knows a granularity and a scale type."""
+    """Return the first opset that allows a granularity and a scale type."""
     by_granularity = 21 if isinstance(granularity, Blocked) else 13
     return max(by_granularity, 13 if scale.dtype == np.float32 else 19)

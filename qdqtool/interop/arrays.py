@@ -1,8 +1,8 @@
-"""Quantize and dequantize arrays by the canonical (ONNX) meaning, with types by name: the array API of the package.
+"""The array API of the package: quantize and dequantize arrays as ONNX defines it, with types given by name.
 
-An axis is the dimension that is *kept*: ``axis=0`` on a ``[64, 3, 7, 7]`` weight takes 64 scales. A scale of one
+An axis is the dimension that is *kept*: ``axis=0`` on a ``[64, 3, 7, 7]`` weight needs 64 scales. A scale of one
 element is per-tensor. A blocked scale has the rank of the tensor, with ``axis`` divided by ``block_size``, rounded up.
-Other systems mean other things by the same words; their dialects are in :mod:`qdqtool.interop`.
+Other systems define the same words differently; :mod:`qdqtool.interop` has a module for each system.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ def quantize(  # noqa: PLR0913 -- the inputs and attributes of the operator
     """Quantize: ``saturate(round_half_even(x / scale) + zero_point)``.
 
     Args:
-        x: Values of any shape. float32, float16, bfloat16 and int32 arrays are taken exactly; Python numbers, float64
+        x: Values of any shape. float32, float16, bfloat16 and int32 arrays are used exactly; Python numbers, float64
             and other integers are rounded to float32 first.
         scale: Real value of one step, finite and greater than 0. float32, float16, bfloat16 and float8e8m0 arrays are
-            taken exactly; Python numbers and float64 are rounded to float32 first.
+            used exactly; Python numbers and float64 are rounded to float32 first.
         dtype: Format of the result by ONNX name (``"int8"``, ``"float8e4m3fn"``) or NumPy/ml_dtypes type.
-        axis: The kept dimension (1-D scale) or the blocked one; negative counts from the end. Ignored for a scale of
-            one element.
-        block_size: Elements that share a scale along ``axis``; the last block may be shorter.
-        zero_point: Codes of real zero, of the scale's shape; default zero.
-        saturate: For fp8, whether what rounds beyond the range becomes the largest value; else infinity or NaN.
-        precision: Type in which the quotient is rounded: default the scale's own, float32 for float8e8m0.
+        axis: The kept dimension (1-D scale) or the blocked dimension; negative counts from the end. Ignored for a
+            scale of one element.
+        block_size: Number of elements along ``axis`` that share a scale; the last block may be shorter.
+        zero_point: The code of real 0 for each scale, in the scale's shape; by default 0.
+        saturate: Whether fp8 values beyond the range become the largest value; otherwise infinity or NaN.
+        precision: Type to which the quotient is rounded: by default the scale's type, or float32 for float8e8m0.
 
     Returns:
         Codes of ``x``'s shape in the format's NumPy or ml_dtypes type, one element each (not packed).
@@ -111,7 +111,7 @@ def fake_quantize(
     block_size: int | None = None,
     zero_point: ArrayLike | None = None,
 ) -> NDArray[Any]:
-    """Quantize and dequantize again: what a model with a Q/DQ pair computes with.
+    """Quantize and dequantize again: return the values that a model with a Q/DQ pair computes with.
 
     Args:
         x: As for :func:`quantize`.
@@ -122,7 +122,7 @@ def fake_quantize(
         zero_point: As for :func:`quantize`.
 
     Returns:
-        Values of ``x``'s shape and type; float32 where ``x`` is no float32, float16 or bfloat16 array.
+        Values of ``x``'s shape and type; float32 if ``x`` is not a float32, float16 or bfloat16 array.
 
     Raises:
         ArgumentError: An argument is illegal; the message names it, its value and the legal values.
@@ -141,20 +141,20 @@ def scale_from_range(
     symmetric: bool = True,
     rule: ScaleRule = DEFAULT_RULE,
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Scales (and zero points) that cover real values from ``low`` to ``high``.
+    """Return scales (and zero points) that cover real values from ``low`` to ``high``.
 
     Args:
-        low: Smallest values: a number, or one for each scale.
-        high: Largest values, of the same shape.
+        low: Smallest values: a number, or an array with one number for each scale.
+        high: Largest values, in the same shape.
         dtype: Format of the codes, as for :func:`quantize`.
-        symmetric: Whether to do without a zero point.
+        symmetric: Whether the zero point is 0 and is left out.
         rule: Storage type, narrow range, divisor and rounding to powers of two.
 
     Returns:
         The scale, rounded to ``rule.dtype``, and the zero point, or None for symmetric scales.
 
     Raises:
-        ArgumentError: A range is not finite or out of order, or the format cannot hold it.
+        ArgumentError: A range is not finite, ends before it begins, or does not fit the format.
     """
     bottom, top = np.broadcast_arrays(np.asarray(low, FLOAT64), np.asarray(high, FLOAT64))
     scheme = QuantScheme(format_of(dtype), PerTensor(), symmetric)
@@ -172,20 +172,20 @@ def scale_from_tensor(  # noqa: PLR0913 -- the granularity is spelled as in quan
     search: bool = False,
     rule: ScaleRule = DEFAULT_RULE,
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
-    """Scales (and zero points) for the finite values of ``x``.
+    """Return scales (and zero points) for the finite values of ``x``.
 
     Args:
         x: Values of any shape.
         dtype: Format of the codes, as for :func:`quantize`.
-        axis: The kept dimension, or the blocked one; None for one scale.
-        block_size: Elements that share a scale along ``axis``.
-        symmetric: Whether to do without a zero point.
-        search: Whether to look for the scales with the least squared error; else they cover every value.
+        axis: The kept dimension, or the blocked dimension; None for a single scale.
+        block_size: Number of elements along ``axis`` that share a scale.
+        symmetric: Whether the zero point is 0 and is left out.
+        search: Whether to search the scales with the least squared error; otherwise scales cover every value.
         rule: Storage type, narrow range, divisor and rounding to powers of two.
 
     Returns:
-        The scale, rounded to ``rule.dtype``, and the zero point, or None for symmetric scales; both as
-        :func:`quantize` takes them.
+        The scale, rounded to ``rule.dtype``, and the zero point, or None for symmetric scales. Both fit
+        :func:`quantize`.
 
     Raises:
         ArgumentError: An argument is illegal, or the format cannot hold the values.

@@ -1,7 +1,8 @@
 """ONNX's QuantizeLinear and DequantizeLinear on NumPy arrays, as each opset defines them.
 
-These are the operators as written: a scale of zero divides like IEEE 754 has it, a negative scale is a negative step.
-What an opset does not have is refused with the opset that brought it. Source: the operators' texts and changelogs.
+The operators are computed as specified: division by a zero scale follows IEEE 754, a negative scale is a negative step.
+A feature that the opset does not have is refused; the message names the opset that introduced it. Source: the texts and
+changelogs of the operators.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TENSOR_TYPES: dict[int, np.dtype[Any]] = dict(zip((1, 10, 16), REAL_TYPES, stric
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What one opset knows."""
+    """The checks of what one opset allows."""
 
     opset: int
 
@@ -43,13 +44,13 @@ class _Rules:
             self.require(f"{argument} of type {dtype}", 24 if dtype == FLOAT8E8M0 else 19)
 
     def format(self, fmt: NumberFormat, first: int | None) -> None:
-        """Raise ArgumentError unless the opset accepts ``fmt``: from ``first`` on, or never where that is None."""
+        """Raise ArgumentError unless the opset is at least ``first``; with None, no opset accepts ``fmt``."""
         if first is None:
             raise ArgumentError(f"{fmt} is no legal quantized type here")
         self.require(str(fmt), first)
 
     def same_types(self, x: np.dtype[Any], scale: np.dtype[Any]) -> None:
-        """Raise unless the opset lets ``x`` and the scale differ, where they do."""
+        """Raise ArgumentError if the types of ``x`` and the scale differ and the opset does not allow it."""
         if x not in (scale, np.int32):
             self.require(f"x of type {x} with y_scale of type {scale}", 23)
 
@@ -66,25 +67,25 @@ def quantize_linear(  # noqa: PLR0913 -- the operator's inputs and attributes
     precision: DTypeLike | int | None = None,
     opset: int = LATEST_OPSET,
 ) -> NDArray[Any]:
-    """QuantizeLinear: ``saturate(round(x / scale) + zero_point)``.
+    """Compute QuantizeLinear: ``saturate(round(x / scale) + zero_point)``.
 
     Args:
         x: float32, float16, bfloat16 or int32 values; numbers, lists and float64 become float32.
         scale: Scalar, 1-D of ``x.shape[axis]`` elements, or blocked with ``block_size``.
-        zero_point: Codes of real zero, of the scale's shape; their type is that of the result.
+        zero_point: The code of real 0 for each scale, in the scale's shape; the result has its type.
         axis: The kept or blocked dimension.
         block_size: Elements in a block; 0 for no blocks.
-        output_dtype: Type of the result if there is no zero point, by name, type or ``TensorProto`` value; default
+        output_dtype: Type of the result if there is no zero point, as name, type or ``TensorProto`` value; by default
             uint8.
-        saturate: 0 lets fp8 overflow to NaN or infinity.
-        precision: Type in which the quotient is rounded; default the scale's.
+        saturate: With 0, fp8 values beyond the range become NaN or infinity.
+        precision: Type to which the quotient is rounded; by default the scale's type.
         opset: Version of the operator's text, 10 to 28.
 
     Returns:
         Codes of ``x``'s shape.
 
     Raises:
-        ArgumentError: An argument is illegal, or is not in that opset.
+        ArgumentError: An argument is illegal, or the opset does not have it.
     """
     rules = _rules(opset)
     values, step = real_array(x, "x"), scale_array(scale)
@@ -112,22 +113,22 @@ def dequantize_linear(  # noqa: PLR0913 -- the operator's inputs and attributes
     output_dtype: DTypeLike | int | None = None,
     opset: int = LATEST_OPSET,
 ) -> NDArray[Any]:
-    """DequantizeLinear: ``(x - zero_point) * scale``.
+    """Compute DequantizeLinear: ``(x - zero_point) * scale``.
 
     Args:
         x: Codes in a quantized type or int32.
         scale: As for :func:`quantize_linear`.
-        zero_point: Codes of real zero, of the scale's shape and of ``x``'s type.
+        zero_point: The code of real 0 for each scale, in the scale's shape and ``x``'s type.
         axis: The kept or blocked dimension.
         block_size: Elements in a block; 0 for no blocks.
-        output_dtype: Type of the result, by name, type or ``TensorProto`` value; default the scale's.
+        output_dtype: Type of the result, as name, type or ``TensorProto`` value; by default the scale's type.
         opset: Version of the operator's text, 10 to 28.
 
     Returns:
         Values of ``x``'s shape.
 
     Raises:
-        ArgumentError: An argument is illegal, or is not in that opset.
+        ArgumentError: An argument is illegal, or the opset does not have it.
     """
     rules = _rules(opset)
     codes, step = code_array(x), scale_array(scale)
@@ -162,7 +163,7 @@ def _real(dtype: DTypeLike | int, argument: str) -> np.dtype[Any]:
 def _result_format(
     zero_point: ArrayLike | None, output_dtype: DTypeLike | int | None, shape: tuple[int, ...], rules: _Rules
 ) -> tuple[Array | None, NumberFormat]:
-    """The zero point and the format of Q's result: that of the zero point, else ``output_dtype``, else uint8."""
+    """Return the zero point and the format of the result: the zero point's, or ``output_dtype``, or uint8."""
     asked = None
     if output_dtype:
         rules.require("output_dtype", 21)
@@ -206,7 +207,7 @@ def _granularity(
 
 
 def _blocked(scale_shape: tuple[int, ...], shape: tuple[int, ...], axis: int, block_size: int) -> Blocked:
-    """The blocks of ONNX's text: ``block_size`` in ``[ceil(Di / Si), ceil(Di / (Si - 1)) - 1]``."""
+    """Return blocks as ONNX defines them: ``block_size`` in ``[ceil(Di / Si), ceil(Di / (Si - 1)) - 1]``."""
     where = normalize_axis(axis, len(shape))
     if len(scale_shape) == len(shape) and block_size > 0 and scale_shape[where]:
         length, blocks = shape[where], scale_shape[where]

@@ -1,11 +1,11 @@
 """``pypto.dequantize`` on NumPy arrays.
 
-Two things are the other way round than everywhere else. ``axis`` is the dimension that is *collapsed*: with ``-1`` each
-row of ``[..., row, col]`` has a scale of its own, with ``-2`` each column. And the zero point is a float that is
-*added*: ``(float(input) + zero_points) * scale``, all in float32.
+pypto differs from all other systems in two ways. ``axis`` is the dimension that is *collapsed*: with ``-1`` each row of
+``[..., row, col]`` has its own scale, with ``-2`` each column. And the zero point is a float that is *added*:
+``(float(input) + zero_points) * scale``, all in float32.
 
-Source: the reference page. It contradicts pypto's own kernel comments and tests, which subtract; we follow the page
-unless ``zero_point_sign="subtract"``.
+Source: the reference page. pypto's own kernel comments and tests contradict it: they subtract. This module follows the
+page unless ``zero_point_sign="subtract"``.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FORMULAS: dict[Sign, str] = {
     "add": "pypto.dequantize: (float(input) + zero_points) * scale, as its reference page has it",
     "subtract": "pypto.dequantize: (float(input) - zero_points) * scale, as its kernels and tests have it",
 }
-"""Which sign was used, in words: what :func:`dequantize_graph` writes into ``doc`` and into the first node."""
+"""Text for each sign, which :func:`dequantize_graph` writes into ``doc`` and into the first node."""
 
 MAX_ELEMENTS = 2**31 - 1
 
@@ -50,11 +50,11 @@ def dequantize(
 
     Args:
         input: int8 or int16 codes of rank 2 to 4, not empty.
-        scale: float32, finite and positive, of the input's shape without ``axis``, or with a 1 in its place.
+        scale: float32, finite and positive, in the input's shape without ``axis``, or with extent 1 for ``axis``.
         otype: float32.
         axis: The collapsed dimension: one of the last two.
-        zero_points: float32 of the scale's shape, may be fractional; None for zero.
-        zero_point_sign: ``add`` as the page has it, or ``subtract``; :data:`FORMULAS` spells both out.
+        zero_points: float32 in the scale's shape, may be fractional; None for zero.
+        zero_point_sign: ``add`` as on the reference page, or ``subtract``; :data:`FORMULAS` has both formulas.
 
     Returns:
         float32 values of the input's shape.
@@ -82,11 +82,11 @@ def dequantize_graph(
     *,
     zero_point_sign: Literal["add", "subtract"] = "add",
 ) -> GraphPiece:
-    """The ONNX nodes of the same :func:`dequantize` call; of ``input`` only shape and type count.
+    """Return the ONNX nodes of the same :func:`dequantize` call; only the shape and type of ``input`` are used.
 
-    A DequantizeLinear where the zero point can be said in ONNX, that is, where its negative is an integer in the range
-    of the codes: per-axis for rank 2, else blocked with one block over the whole axis. Otherwise Cast, Add and Mul.
-    ``doc`` of the piece says which sign the zero points were given.
+    The nodes are a DequantizeLinear if ONNX can express the zero point, that is, if its negative is an integer in the
+    range of the codes. It is per-axis for rank 2, otherwise blocked with one block over the whole axis. Other zero
+    points give Cast, Add and Mul. ``doc`` of the piece describes the sign of the zero points.
     """
     codes, fmt = _codes(input)
     _check_otype(otype)
@@ -132,7 +132,7 @@ def _axis(axis: int, rank: int) -> int:
 
 
 def _zero(zero_points: ArrayLike, shape: tuple[int, ...], collapsed: int, sign: Sign) -> Array:
-    """The zero point to be added, as float32 without the collapsed axis."""
+    """Return the zero point to be added, as float32 without the collapsed axis."""
     if sign not in {"add", "subtract"}:
         raise ArgumentError(f"zero_point_sign is {sign}; legal: add, subtract")
     zero = np.asarray(zero_points)
@@ -147,7 +147,7 @@ def _zero(zero_points: ArrayLike, shape: tuple[int, ...], collapsed: int, sign: 
 
 
 def _parameter(array: Array, name: str, shape: tuple[int, ...], collapsed: int) -> Array:
-    """A scale or zero point without the collapsed axis; one that keeps it with a 1 is taken too, as the page shows."""
+    """Return a scale or zero point without the collapsed axis, which may be given with extent 1, as on the page."""
     without = shape[:collapsed] + shape[collapsed + 1 :]
     kept = (*shape[:collapsed], 1, *shape[collapsed + 1 :])
     if array.shape not in {without, kept}:

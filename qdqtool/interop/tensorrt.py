@@ -1,11 +1,11 @@
 """TensorRT's Quantize and Dequantize layers on NumPy arrays.
 
-``axis`` is the dimension that is *kept*. A scale of one element is per-tensor whatever the axis, as the page's own
-example has it. A scale of the input's rank is blocked along the one of the last two dimensions in which it is shorter.
-Zero points may be given and must be zero. Rounding is to nearest, ties to even, and codes are clamped.
+``axis`` is the dimension that is *kept*. A scale of one element is per-tensor for any axis, as in the example of the
+reference page. A scale of the input's rank is blocked along one of the last two dimensions: the dimension in which it
+is shorter. Zero points may be given but must be zero. Rounding is to nearest, ties to even, and codes are clamped.
 
-Source: the reference pages of the operators; blocks along either of the last two dimensions and of formats other than
-int4, and float16 and bfloat16 scales, as newer pages have them.
+Source: the reference pages of the operators. Newer pages allow blocks on both of the last two dimensions and for
+formats other than int4, and float16 and bfloat16 scales; so does this module.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from qdqtool.numerics.scheme import check_scale_values
 __all__ = ["dequantize", "dequantize_graph", "quantize", "quantize_graph"]
 
 FORMATS = ("int8", "int4", "float8e4m3fn", "float4e2m1")
-"""TensorRT's own short names."""
+"""The formats that TensorRT quantizes to."""
 FP4_BLOCK = 16
 
 
@@ -45,7 +45,7 @@ def quantize(
         scale: Finite and positive: one element, 1-D of ``input.shape[axis]`` elements, or blocked.
         dtype: int8, int4, float8e4m3fn (``fp8``) or float4e2m1 (``fp4``).
         axis: The kept dimension of a 1-D scale.
-        zero_point: Zeros of the scale's shape.
+        zero_point: Zeros in the scale's shape.
 
     Returns:
         Codes of the input's shape.
@@ -88,7 +88,7 @@ def quantize_graph(
     axis: int | None = None,
     zero_point: ArrayLike | None = None,
 ) -> GraphPiece:
-    """The ONNX nodes of the same :func:`quantize` call; of ``input`` only shape and type count."""
+    """Return the ONNX nodes of the same :func:`quantize` call; only the shape and type of ``input`` are used."""
     return _quantize(input, scale, dtype, axis, zero_point).graph()
 
 
@@ -99,7 +99,7 @@ def dequantize_graph(
     axis: int | None = None,
     zero_point: ArrayLike | None = None,
 ) -> GraphPiece:
-    """The ONNX nodes of the same :func:`dequantize` call; of ``input`` only shape and type count."""
+    """Return the ONNX nodes of the same :func:`dequantize` call; only the shape and type of ``input`` are used."""
     return _dequantize(input, scale, dtype, axis, zero_point).graph()
 
 

@@ -1,11 +1,12 @@
 """PyTorch's ``quantize_per_tensor``, ``quantize_per_channel`` and ``dequantize`` on NumPy arrays, bit for bit.
 
 PyTorch does not divide: it multiplies by the float32 reciprocal of the scale, and adds the zero point *before* it
-rounds to codes. ``quantize_per_tensor`` to 8 bits does both in one fused step with one rounding to float32;
-``quantize_per_channel`` and qint32 round the product first. With an odd zero point every exact tie lands one step from
-ONNX's. ``dequantize`` takes a per-tensor scale as float32, per-channel ones as double. ``axis`` is kept.
+rounds to codes. ``quantize_per_tensor`` to 8 bits does both in one fused step with one rounding to float32.
+``quantize_per_channel`` and qint32 round the product first. With an odd zero point, the code of every exact tie differs
+by one step from ONNX. ``dequantize`` uses per-tensor scales as float32, and per-channel scales as double. ``axis`` is
+the kept dimension.
 
-Source: measured on PyTorch 2.13 for x86-64; PyTorch's own text gives ONNX's formula.
+Source: measured on PyTorch 2.13 for x86-64; PyTorch's documentation has ONNX's formula.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 FORMATS = {"qint8": "int8", "quint8": "uint8", "qint32": "int32"}
-"""PyTorch's names of the quantized types, and ours; both are taken."""
+"""PyTorch's names of the quantized types, and the names in qdqtool; both are accepted."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -44,8 +45,8 @@ class QuantizedArray:
 
     Attributes:
         codes: int8, uint8 or int32.
-        scales: float64, scalar or one for each index of the axis.
-        zero_points: int64, of the scales' shape.
+        scales: float64, a scalar or one scale for each index of the axis.
+        zero_points: int64, in the shape of ``scales``.
         granularity: Per-tensor or per-axis.
     """
 
@@ -60,11 +61,11 @@ class QuantizedArray:
         return self.codes.shape
 
     def int_repr(self) -> NDArray[Any]:
-        """The codes."""
+        """Return the codes."""
         return self.codes
 
     def dequantize(self) -> NDArray[Any]:
-        """``(code - zero_point) * scale`` as float32: in float32 per-tensor, in double and then rounded per-channel."""
+        """Return ``(code - zero_point) * scale`` as float32; the product of per-channel scales is a double first."""
         if isinstance(self.granularity, PerTensor):
             return self._canonical().run()
         scales: Array = expand(self.scales, self.shape, self.granularity)
@@ -72,27 +73,27 @@ class QuantizedArray:
         return np.asarray(((self.codes.astype(np.int64) - zeros) * scales).astype(FLOAT32))
 
     def q_scale(self) -> float:
-        """The scale of a per-tensor array, as it was given."""
+        """Return the scale of a per-tensor array, in double precision."""
         self._only(PerTensor, "q_scale")
         return float(self.scales)
 
     def q_zero_point(self) -> int:
-        """The zero point of a per-tensor array."""
+        """Return the zero point of a per-tensor array."""
         self._only(PerTensor, "q_zero_point")
         return int(self.zero_points)
 
     def q_per_channel_scales(self) -> NDArray[Any]:
-        """The scales of a per-channel array, float64."""
+        """Return the scales of a per-channel array, float64."""
         self._only(PerAxis, "q_per_channel_scales")
         return self.scales
 
     def q_per_channel_zero_points(self) -> NDArray[Any]:
-        """The zero points of a per-channel array, int64."""
+        """Return the zero points of a per-channel array, int64."""
         self._only(PerAxis, "q_per_channel_zero_points")
         return self.zero_points
 
     def q_per_channel_axis(self) -> int:
-        """The kept dimension of a per-channel array."""
+        """Return the kept dimension of a per-channel array."""
         self._only(PerAxis, "q_per_channel_axis")
         assert isinstance(self.granularity, PerAxis)
         return self.granularity.axis
@@ -118,7 +119,7 @@ def quantize_per_tensor(input: ArrayLike, scale: float, zero_point: int, dtype: 
         dtype: qint8, quint8 or qint32.
 
     Returns:
-        The quantized array. NaN becomes the highest 8-bit code, the lowest of qint32.
+        The quantized array. NaN becomes the highest code of qint8 and quint8, and the lowest code of qint32.
 
     Raises:
         ArgumentError: An argument is illegal; the message names it, its value and the legal values.
@@ -141,13 +142,13 @@ def quantize_per_channel(
 
     Args:
         input: float32 values, or a list of numbers.
-        scales: One for each index of ``axis``, finite and positive; kept in double precision, used in float32.
-        zero_points: Codes of real zero, as many.
+        scales: One scale for each index of ``axis``, finite and positive; kept in double precision, used in float32.
+        zero_points: The code of real 0 for each index of ``axis``.
         axis: The kept dimension, not negative.
         dtype: qint8, quint8 or qint32.
 
     Returns:
-        The quantized array. NaN becomes code 0, the lowest of qint32.
+        The quantized array. NaN becomes code 0 of qint8 and quint8, and the lowest code of qint32.
 
     Raises:
         ArgumentError: An argument is illegal; the message names it, its value and the legal values.
@@ -169,7 +170,7 @@ def dequantize(tensor: QuantizedArray | ArrayLike) -> NDArray[Any]: ...
 @overload
 def dequantize(tensor: list[QuantizedArray]) -> list[NDArray[Any]]: ...
 def dequantize(tensor: QuantizedArray | ArrayLike | list[QuantizedArray]) -> NDArray[Any] | list[NDArray[Any]]:
-    """The real values of a quantized array, or of each of a list; a plain array is returned as float32."""
+    """Return the real values of a quantized array, or of each array of a list; a plain array becomes float32."""
     if isinstance(tensor, QuantizedArray):
         return tensor.dequantize()
     if isinstance(tensor, Sequence) and tensor and isinstance(tensor[0], QuantizedArray):
@@ -178,12 +179,12 @@ def dequantize(tensor: QuantizedArray | ArrayLike | list[QuantizedArray]) -> NDA
 
 
 def quantize_graph(q: QuantizedArray) -> GraphPiece:
-    """The ONNX nodes that quantize float32 as ``q`` was quantized: ties and near-ties fall as in PyTorch.
+    """Return the ONNX nodes that quantize float32 as ``q`` was quantized, with ties rounded as in PyTorch.
 
     The fused step is Mul and Add in double, where the product is exact, and one Cast to float32.
 
     Raises:
-        ArgumentError: ``q`` is qint32, which ONNX does not clip to exactly in float32.
+        ArgumentError: ``q`` is qint32: ONNX cannot clip exactly to its range in float32.
     """
     fmt = formats.by_dtype(q.codes.dtype)
     assert fmt is not None
@@ -203,7 +204,7 @@ def quantize_graph(q: QuantizedArray) -> GraphPiece:
 
 
 def dequantize_graph(q: QuantizedArray) -> GraphPiece:
-    """The ONNX nodes that mean ``q.dequantize()``: a DequantizeLinear, unless per-channel scales need their doubles.
+    """Return the ONNX nodes of ``q.dequantize()``: a DequantizeLinear, or double arithmetic if scales need it.
 
     Raises:
         ArgumentError: ``q`` is qint32 with a zero point, which ONNX does not allow.
@@ -224,7 +225,7 @@ def _reciprocal(scales: Array) -> Array:
 
 
 def _transform(values: Array, inverse: Array, zero: Array, *, fused: bool) -> Array:
-    """``values * inverse + zero`` in float32: with one rounding at the end, or one after each operation."""
+    """Return ``values * inverse + zero`` as float32: rounded once if ``fused``, or after each operation."""
     with np.errstate(all="ignore"):
         if not fused:
             return np.asarray(values * inverse + zero.astype(FLOAT32))

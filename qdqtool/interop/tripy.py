@@ -1,11 +1,11 @@
 """``nvtripy.quantize`` and ``nvtripy.dequantize`` on NumPy arrays.
 
-``dim`` is the dimension that is *kept*: one scale for each of its indices. Without ``dim`` the scale is a scalar, or,
-for int4 only, a 2-D one that divides the first of two dimensions into blocks. There is no zero point. A scale has the
-type of the real side; numbers and nested lists take it on. The sizes that tripy leaves to its compiler are checked too.
+``dim`` is the dimension that is *kept*: it has one scale for each index. Without ``dim`` the scale is a scalar. For
+int4, it may also be 2-D and divide the first of two dimensions into blocks. There is no zero point. A scale has the
+type of the real values; numbers and nested lists are converted. Sizes are checked as in tripy's compiler.
 
-Source: the reference pages of the two functions. They give no formula; both lower to TensorRT's layers, so rounding is
-to nearest, ties to even. bfloat16, which the page of ``dequantize`` leaves out, is accepted as tripy's code accepts it.
+Source: the reference pages of the two functions. They have no formula. Both functions become TensorRT layers, so
+rounding is to nearest, ties to even. bfloat16 is accepted as in tripy's code; the page of ``dequantize`` omits it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from qdqtool.numerics.number_format import NumberFormat
 __all__ = ["dequantize", "dequantize_graph", "quantize", "quantize_graph"]
 
 FORMATS = {"int8": "int8", "int4": "int4", "float8": "float8e4m3fn"}
-"""tripy's names of the quantized types, and ours."""
+"""tripy's names of the quantized types, and the names in qdqtool."""
 
 
 def quantize(input: ArrayLike, scale: ArrayLike, dtype: DTypeLike, dim: int | None = None) -> NDArray[Any]:  # noqa: A002
@@ -32,9 +32,9 @@ def quantize(input: ArrayLike, scale: ArrayLike, dtype: DTypeLike, dim: int | No
 
     Args:
         input: float32, float16 or bfloat16 values; numbers, lists and float64 become float32. Arrays of integers or
-            booleans are refused, as tripy refuses tensors of them.
-        scale: A number or scalar; 1-D of ``input.shape[dim]`` elements with ``dim``; 2-D for int4 blocks. An array must
-            have the input's type.
+            booleans are refused, as in tripy.
+        scale: A number or scalar; with ``dim``, a 1-D array of ``input.shape[dim]`` elements; for int4 blocks, a 2-D
+            array. An array must have the input's type.
         dtype: int8, int4 or float8 (also spelled ``float8e4m3fn``).
         dim: The kept dimension.
 
@@ -66,7 +66,7 @@ def dequantize(input: ArrayLike, scale: ArrayLike, dtype: DTypeLike, dim: int | 
 
 
 def quantize_graph(input: ArrayLike, scale: ArrayLike, dtype: DTypeLike, dim: int | None = None) -> GraphPiece:  # noqa: A002
-    """The ONNX nodes of the same :func:`quantize` call; of ``input`` only shape and type count."""
+    """Return the ONNX nodes of the same :func:`quantize` call; only the shape and type of ``input`` are used."""
     return _quantize(input, scale, dtype, dim).graph()
 
 
@@ -76,7 +76,7 @@ def dequantize_graph(
     dtype: DTypeLike,
     dim: int | None = None,
 ) -> GraphPiece:
-    """The ONNX nodes of the same :func:`dequantize` call; of ``input`` only shape and type count."""
+    """Return the ONNX nodes of the same :func:`dequantize` call; only the shape and type of ``input`` are used."""
     return _dequantize(input, scale, dtype, dim).graph()
 
 

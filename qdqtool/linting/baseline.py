@@ -1,4 +1,4 @@
-"""Baselines: known and accepted findings, so that only new findings count, and known ones that got worse."""
+"""Baselines: files of known and accepted findings. Only new findings count, and known findings that got worse."""
 
 import operator
 import os
@@ -15,7 +15,7 @@ from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport, va
 from qdqtool.models.graph.io.output import write_output
 
 SCHEMA_VERSION = 2
-"""2: entries hold how bad each finding was. With version 1 a finding that got worse stayed known."""
+"""Since version 2, entries store how bad each finding was. In version 1, a finding that got worse stayed known."""
 
 MAX_BYTES = 1 << 28
 
@@ -24,14 +24,14 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """One known finding.
 
     Attributes:
-        model: Path of the model, relative to the baseline's folder, with ``/``.
+        model: Path of the model relative to the baseline's folder, with ``/`` as separator.
         target: Target id.
         code: Rule code.
         fingerprint: Fingerprint by names.
         structure: Fingerprint by structure.
-        message: For readers; not compared.
-        count: ``count`` of the finding's extent; 1 without one.
-        degree: ``degree`` of the finding's extent; 0 without one.
+        message: Message of the finding, for readers of the file; it is not compared.
+        count: ``count`` of the finding's extent; 1 if there is no extent.
+        degree: ``degree`` of the finding's extent; 0 if there is no extent.
     """
 
     model: str
@@ -48,7 +48,7 @@ class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """A decoded baseline file.
 
     Attributes:
-        schema_version: Always 2 today.
+        schema_version: Version of the file format, currently always 2.
         findings: The known findings.
     """
 
@@ -58,12 +58,12 @@ class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """A report without the findings that a baseline holds.
+    """A report without the known findings of a baseline.
 
     Attributes:
-        report: The new findings; known findings are counted.
-        gone: Number of entries for the models and targets of the run that match no finding any more.
-        worse: Number of new findings that are known but worse than their entries; those entries are not ``gone``.
+        report: The new findings, and the number of known findings.
+        gone: Number of entries, for the models and targets of the run, that match no finding any more.
+        worse: Number of known findings that got worse and so count as new. Their entries are not in ``gone``.
     """
 
     report: ValidateReport
@@ -75,7 +75,7 @@ def read_baseline(path: Path) -> Baseline:
     """Decode a baseline strictly.
 
     Raises:
-        UsageError: It cannot be read or is not a baseline.
+        UsageError: The file cannot be read or is not a baseline.
     """
     hint = f"write it anew: `qdqtool validate MODEL... --write-baseline {shlex.quote(str(path))}`"
     try:
@@ -104,10 +104,10 @@ def write_baseline(report: ValidateReport, path: Path) -> int:
 
 
 def without_known(report: ValidateReport, baseline: Baseline, folder: Path) -> Compared:
-    """Remove from a report the findings that a baseline holds.
+    """Remove the findings of a baseline from a report.
 
-    An entry matches one finding of its model and target that is not worse than it: one with the same fingerprint, or,
-    among the remaining ones, one with the same structure.
+    An entry matches one finding of its model and target that is not worse than the entry. The finding must have the
+    same fingerprint or, if no such finding is left, the same structure.
     """
     waiting: dict[tuple[str, str], list[Entry]] = {}
     for entry in baseline.findings:
@@ -125,7 +125,7 @@ def without_known(report: ValidateReport, baseline: Baseline, folder: Path) -> C
 
 
 def _new(target: TargetReport, entries: list[Entry]) -> tuple[TargetReport, int, int]:
-    """Return the report without known findings, how many of the rest got worse, and the number of unused entries."""
+    """Return the report without known findings, the number of findings that got worse, and that of unused entries."""
     findings = list(target.findings)
     for key in _KEYS:
         findings, entries = _unmatched(findings, entries, key, _covers)
@@ -142,7 +142,7 @@ _KEYS: tuple[Callable[[Finding | Entry], object], ...] = (
     operator.attrgetter("fingerprint"),
     operator.attrgetter("structure"),
 )
-"""The evidence that matches two findings, from the strongest to the weakest."""
+"""The keys by which an entry matches a finding, from the strongest evidence to the weakest."""
 
 
 def _unmatched(
@@ -151,8 +151,8 @@ def _unmatched(
     key: Callable[[Finding | Entry], object],
     covers: Callable[[Entry, Finding], bool],
 ) -> tuple[list[Finding], list[Entry]]:
-    """Return the findings without an entry of the same key that covers them, and the entries without a finding."""
-    # Each matches once. The worst finding takes the worst entry, so that entries of faults that look alike go round.
+    """Return the findings that no entry with the same key covers, and the entries that cover no finding."""
+    # Each entry covers one finding. The worst finding takes the worst entry, so that entries suffice for equal keys.
     waiting: dict[object, list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: (entry.degree, entry.count), reverse=True):
         waiting.setdefault(key(entry), []).append(entry)

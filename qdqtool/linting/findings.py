@@ -1,4 +1,4 @@
-"""What a lint rule reports: one finding per fault, with everything needed to act on it."""
+"""The findings of lint rules: one finding per fault, with all that is needed to act on it."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,20 +14,20 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 
 TOLERANCE = 1.1
-"""How much the degree of a fault may grow before the fault counts as worse: training a model again moves scales."""
+"""Factor by which the degree of a known fault may grow. Training a model again changes scales a little."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """How bad a fault is, for faults whose value is a number.
+    """How bad a fault is, in numbers.
 
-    A known fault stays known as long as it does not get worse: scales and weights change whenever a model is trained or
-    calibrated again.
+    A known fault stays known until it gets worse: scales and weights change whenever a model is trained or calibrated
+    again.
 
     Attributes:
-        kind: The kind of fault, without the numbers below; another kind is another finding.
+        kind: The kind of fault, without the numbers below. Another kind is another finding.
         count: Number of channels, elements or tensors at fault.
-        degree: How far the worst of them is off, in a unit of the rule; finite, 0 where a fault has no degrees.
+        degree: Size of the worst fault, in a unit that the rule defines; finite, 0 if the fault has no size.
     """
 
     kind: str
@@ -35,7 +35,7 @@ class Extent:
     degree: float = 0.0
 
     def is_worse_than(self, known: "Extent") -> bool:
-        """Return whether more is at fault than in ``known``, or the worst is off by over a tenth more."""
+        """Return whether this count is larger than in ``known``, or this degree is more than a tenth larger."""
         return self.count > known.count or self.degree > known.degree * TOLERANCE
 
 
@@ -46,24 +46,24 @@ class Finding:
     Attributes:
         code: Stable rule code, such as ``QP101``.
         name: Dotted rule name, such as ``parameters.scale-value``.
-        severity: How bad it is for the target that was asked about.
-        effect: What the target does: ``refused`` (will not load or build), ``silent`` (loads, and the numbers or the
-            meaning are wrong), ``fallback`` (runs in float), ``advice``.
-        message: One line: what is wrong, with the value found. Strings from the model are raw here; the renderer
-            escapes them.
-        node: Label of the node (its name, else ``OpType -> first output``), or None for findings about the model.
+        severity: How bad the fault is for the target.
+        effect: What the target does with the fault. ``refused``: it does not load or build the model. ``silent``: it
+            loads the model, but the numbers or their meaning are wrong. ``fallback``: it runs in float. ``advice``:
+            there is a better form.
+        message: One line: what is wrong, with the value found. Strings from the model are not escaped here.
+        node: Label of the node (its name, or ``OpType -> first output``); None for findings about the whole model.
         op_type: Operator of that node.
         tensor: Name of the tensor that is at fault.
-        graph: Scope of the node: empty for the main graph, else the path of the body or function.
+        graph: Scope of the node: empty for the main graph, otherwise the path of the subgraph or function.
         expected: The legal value or values, for display.
         found: The value found, for display.
-        extent: How bad it is, for faults of degrees; None for faults that are there or not.
-        fixable: Whether ``--fix`` knows a remedy, which may need ``--unsafe-fixes``.
-        safe_fix: Whether a remedy leaves the numbers as they are; ``--fix`` makes it where a run proves that.
-        context: The node between what it reads from and what reads it, in one line; empty for findings about the model.
-        fingerprint: What the finding is recognized by in another run, from its rule, effect, names and value; where it
-            has an extent, the kind counts as the value.
-        structure: The same from the operators around the node, for models whose names have changed.
+        extent: How bad the fault is in numbers; None for faults without numbers.
+        fixable: Whether ``--fix`` has a fix, which may need ``--unsafe-fixes``.
+        safe_fix: Whether a fix leaves the numbers unchanged; ``--fix`` applies it if a run proves that.
+        context: The node with its producers and consumers, in one line; empty for findings about the whole model.
+        fingerprint: Identifies the finding in another run, by rule, effect, names and value. With an extent, its kind
+            is used as the value.
+        structure: Like ``fingerprint``, but by the operators around the node instead of names, which may change.
     """
 
     code: str

@@ -1,4 +1,4 @@
-"""The options of ``validate`` that say what is judged and what counts."""
+"""The options of ``validate`` that choose models' targets and rules, and decide which findings count."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ CODES = comma_separated("CODE,...", offers="rule_codes")
 
 @dataclass(init=False, repr=False, eq=False)
 class ValidateCommand:
-    """Options of ``validate``, less those that fix models or say how the report is printed."""
+    """Options of ``validate``, without the options for fixes and for printing the report."""
 
     targets: Sequence[str] = option(
         (),

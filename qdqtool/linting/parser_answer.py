@@ -1,4 +1,4 @@
-"""What TensorRT's parser said of a model, as the linter takes it in."""
+"""The answer of TensorRT's parser about a model, as input of the linter."""
 
 from dataclasses import dataclass
 
@@ -15,12 +15,12 @@ class ParserFault:
     """One reason why the parser refuses a model.
 
     Attributes:
-        title: The product that refuses, with its version.
+        title: Name and version of the product that refuses the model.
         reason: The reason in plain words; starts in lower case, without a full stop.
-        hint: How to fix it; empty where that is not known.
-        name: Name of the node at fault, as the parser gives it; empty where it gives none.
-        index: Place of the node in its graph; negative where it gives none.
-        op_type: Operator of the node; empty where it gives none.
+        hint: How to fix the model; empty if that is not known.
+        name: Name of the node at fault, from the parser; empty if the parser names no node.
+        index: Position of the node in its graph, from the parser; negative if unknown.
+        op_type: Operator of the node, from the parser; empty if unknown.
     """
 
     title: str
@@ -31,12 +31,12 @@ class ParserFault:
     op_type: str = ""
 
     def node(self, nodes: tuple[NodeView, ...]) -> NodeView | None:
-        """Find the node among those of the model; None where it is not clear which one it is."""
+        """Return the node at fault, or None if the model has no such node or several."""
         if self.name:
             named = [node for node in nodes if node.proto.name == self.name and node.op_type == self.op_type]
             if len(named) == 1:
                 return named[0]
-        # The parser sorts nodes that are out of order; its number then belongs to another node of our file.
+        # The parser sorts nodes that are out of order. Its number then belongs to another node of the file.
         placed = [
             node
             for node in nodes
@@ -50,14 +50,14 @@ class ParserFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParserAnswer:
-    """The answer to one question about one model.
+    """The answer of the parser about one model.
 
     Attributes:
-        status: ``asked``; ``absent`` where the package is not installed; ``off`` where it was not to be asked;
-            ``timed out`` where it gave no answer in time.
-        note: The version that was asked, or why it was not; empty where that is plain.
-        messages: Its own words, without noise.
-        faults: What it has against the model.
+        status: ``asked``; ``absent`` if the package is not installed; ``off`` if the parser should not be asked;
+            ``timed out`` if it did not answer in time.
+        note: The version of the parser, or why it was not asked; may be empty.
+        messages: The messages of the parser, without unrelated lines.
+        faults: The reasons why the parser refuses the model.
     """
 
     status: ParserStatus
@@ -67,13 +67,13 @@ class ParserAnswer:
 
 
 def is_explained(node: NodeView | None, reported: set[tuple[str, str | None]]) -> bool:
-    """Return whether findings that were reported before explain why the parser refuses a node.
+    """Return whether findings of other rules explain why the parser refuses a node.
 
-    The parser reports one fault at a time, and a wrong type or shape often at the node that reads the tensor.
+    The parser reports one fault at a time. It often reports a wrong type or shape at the node that reads the tensor.
 
     Args:
-        node: The node; None where the parser names none.
-        reported: Scope and label of the nodes at which a rule says that TensorRT refuses the model.
+        node: The node; None if the parser names no node.
+        reported: Scope and label of the nodes at which a rule found that TensorRT refuses the model.
     """
     if node is None:
         return bool(reported)

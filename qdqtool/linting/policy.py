@@ -1,4 +1,4 @@
-"""The policy of ``validate``: targets, rules and suppressions, and the report of one model under it."""
+"""The policy of ``validate`` (targets, rules and suppressions), and the linter that applies it to a model."""
 
 import fnmatch
 import functools
@@ -24,16 +24,16 @@ from qdqtool.models.graph.io.model_file import QUICK_BYTES, describe_file
 from qdqtool.models.graph.model import Model
 from qdqtool.models.targets import Target
 
-# Names that exporters number, such as onnx::Conv_123, %42, val_7, add_3, or a plain number. One inserted node
-# renumbers all that follow.
+# Numbered names from exporters, such as onnx::Conv_123, %42, val_7, add_3, or a plain number. One inserted node
+# renumbers all later nodes.
 _COUNTED = re.compile(r"(?:^|(?<=[/.:]))(?:onnx::\w+_|%|(?:val|value|tensor|node|add|mul)_|)\d+(?=$|[/_.:])")
 
 
 class Fingerprints:
-    """Computes fingerprints and contexts of the findings of one model, once for each node.
+    """Computes fingerprints and contexts for the findings of one model, once for each node.
 
     Attributes:
-        context: Shows a node between its producers and its consumers, in one line.
+        context: Function that describes a node with its producers and consumers in one line.
     """
 
     def __init__(self) -> None:
@@ -43,11 +43,10 @@ class Fingerprints:
     def of(self, finding: Finding, node: NodeView | None) -> tuple[str, str]:
         """Return the fingerprint by names, and the fingerprint by structure alone.
 
-        Both depend on the rule, the effect and the value found; of a finding with an extent on its kind alone, since
-        the numbers are compared (:mod:`qdqtool.linting.baseline`). The first adds the names of scope, node and tensor,
-        where names that an exporter numbers (``onnx::Conv_123``, ``val_7``, ``42``) are replaced by the operators
-        around the node. The second adds only these operators. Findings that look alike share fingerprints; their count
-        tells them apart.
+        Both depend on the rule, the effect and the value found. If the finding has an extent, its kind replaces the
+        value, since the numbers are compared (:mod:`qdqtool.linting.baseline`). The first fingerprint adds the names of
+        scope, node and tensor. Numbered names from exporters (``onnx::Conv_123``, ``val_7``, ``42``) are replaced by
+        the operators around the node. The second fingerprint adds only these operators. Findings may share both.
         """
         value = finding.extent.kind if finding.extent is not None else finding.found or ""
         salient = (finding.code, finding.effect, value)
@@ -73,16 +72,16 @@ class Policy:
 
     Attributes:
         targets: Target ids.
-        compute_capabilities: GPUs that TensorRT targets are judged for, 86 for 8.6; empty for none in particular.
-        select: Prefixes of the rule codes to apply (``QS``, ``QP101``, ``ALL``); None for all.
+        compute_capabilities: GPUs for which TensorRT targets are checked, 86 for 8.6; empty for no GPU in particular.
+        select: Prefixes of the rule codes to apply (``QS``, ``QP101``, ``ALL``); None for all rules.
         extend_select: Further prefixes to apply.
         ignore: Prefixes of rule codes to leave out.
-        severity: Severities by prefix that replace those of the rules; the prefix that matches fewest rules wins.
-        per_model_ignores: Prefixes to leave out for models whose path matches a glob.
-        per_node_ignores: Prefixes whose findings are suppressed at nodes whose name matches a glob.
-        parser: Whether TensorRT's parser is asked as well, by the job, since the linter asks nobody; None for where it
-            is installed and the model is not large.
-        folder: What the globs over paths are relative to; None for the working directory.
+        severity: Severity by prefix, instead of the severity of the rule. The prefix that matches fewest rules wins.
+        per_model_ignores: Prefixes to leave out, by glob over model paths.
+        per_node_ignores: Prefixes whose findings are suppressed, by glob over node names.
+        parser: Whether TensorRT's parser is asked too. None: if it is installed and the model is not large. The job
+            asks it, not the linter.
+        folder: The folder to which model paths are relative for globs; None for the working directory.
     """
 
     targets: tuple[str, ...] = ("tensorrt",)
@@ -97,7 +96,7 @@ class Policy:
     folder: Path | None = None
 
     def before_move(self, destination: Path) -> "Policy":
-        """Return the policy for a model under a temporary name: ``per_model_ignores`` are those of its destination."""
+        """Return the policy for a model with a temporary name, with the ``per_model_ignores`` of its destination."""
         shown = _relative(destination, self.folder)
         codes = [code for glob, words in self.per_model_ignores.items() if _fits_path(shown, glob) for code in words]
         return replace(self, per_model_ignores={"*": tuple(codes)} if codes else {})
@@ -107,7 +106,7 @@ class Linter:
     """Applies a policy to models.
 
     Raises:
-        ArgumentError: It names a target or a rule that does not exist.
+        ArgumentError: The policy names a target or a rule that does not exist.
     """
 
     def __init__(self, policy: Policy) -> None:
@@ -123,7 +122,7 @@ class Linter:
         self._node_ignores = [(glob, _codes(words)) for glob, words in policy.per_node_ignores.items()]
 
     def file(self, path: Path) -> ModelReport:
-        """Return the report of a file; a file that cannot be read gets an error instead of findings."""
+        """Return the report of a file. If the file cannot be read, the report has an error instead of findings."""
         try:
             return self.model(load_model(path))
         except ModelError as error:
@@ -136,7 +135,7 @@ class Linter:
 
     def _report(self, model: Model) -> ModelReport:
         context = RuleContext(model)
-        # A rule about what the parser says is not applied before the parser has been asked.
+        # Rules that need the parser's answer are applied after the parser was asked.
         chosen = tuple(rule for rule in self._rules_for(model.path) if not rule.asks_parser)
         ignored = self._ignored_for(model.path)
         quiet = _Quiet.of(read_suppressions(context.view), self._node_ignores)
@@ -153,7 +152,7 @@ class Linter:
         return ModelReport(path, reports, qdq_nodes=len(context.qdq.nodes), file=file)
 
     def hears_parser(self, path: Path) -> bool:
-        """Whether a target and a rule for this file take what TensorRT's parser says of it."""
+        """Whether a target and a rule for this file use the answer of TensorRT's parser."""
         is_target = any(target.id == PARSER_TARGET for target in self._targets)
         return is_target and any(rule.asks_parser for rule in self._rules_for(path))
 
@@ -170,7 +169,7 @@ class Linter:
     def _with_parser(self, path: Path, report: TargetReport, word: ParserAnswer) -> TargetReport:
         if word.status == "asked":
             chosen = tuple(rule for rule in self._rules_for(path) if rule.asks_parser)
-            # Most models are accepted: only others are read again.
+            # The parser accepts most models: only refused models are read again.
             found = (
                 self._from_parser(path, report, chosen, word)
                 if word.faults
@@ -196,7 +195,7 @@ class Linter:
         return self._judge(context, target, chosen, quiet, Fingerprints())
 
     def fixable(self, context: RuleContext) -> Iterator[tuple[Finding, Fault]]:
-        """Yield every finding with a known fix that is not suppressed, target by target, with its fault."""
+        """Yield every finding that is not suppressed and has a fix, with its fault, target by target."""
         quiet = _Quiet.of(read_suppressions(context.view), self._node_ignores)
         for target in self._targets:
             for rule in self._rules_for(context.model.path):
@@ -237,13 +236,13 @@ class Linter:
         return tuple(rule for rule in self._rules if rule.code not in ignored)
 
     def _ignored_for(self, path: Path | None) -> tuple[Rule, ...]:
-        """Return the rules that are both selected and ignored, except rules that need an answer of the parser."""
+        """Return the rules that are both selected and ignored, except rules that need the parser's answer."""
         chosen = set(self._rules_for(path))
         return tuple(rule for rule in self._asked if rule not in chosen and not rule.asks_parser)
 
 
 def _ignored(context: RuleContext, target: Target, chosen: tuple[Rule, ...], quiet: "_Quiet") -> tuple[Ignored, ...]:
-    """Count the findings of rules that are ignored, less those that are suppressed as well."""
+    """Count the findings of ignored rules, without findings that are suppressed anyway."""
     return tuple(
         Ignored(
             rule.code, sum(not quiet.about(finding.code, fault.node) for finding, fault in rule.locate(context, target))
@@ -267,7 +266,7 @@ def _no_collection() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Quiet:
-    """Which findings are suppressed where."""
+    """The suppressions by notes in the model, and by globs over node names."""
 
     notes: tuple[tuple[Suppression, frozenset[str]], ...]
     globs: list[tuple[str, frozenset[str]]]

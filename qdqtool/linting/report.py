@@ -14,11 +14,11 @@ Verdict = Literal["pass", "fail"]
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """A rule that ``ignore`` of the settings or the command line leaves out, and the number of its findings.
+    """A rule that the settings or the command line ignore, and the number of its findings.
 
     Attributes:
-        code: Its code.
-        count: Number of its findings.
+        code: Code of the rule.
+        count: Number of findings of the rule.
     """
 
     code: str
@@ -30,18 +30,18 @@ class TargetReport:
     """The findings for one target.
 
     Attributes:
-        target: Its id.
-        verdict: ``fail`` when a finding is an error.
-        findings: Errors first, then in the order of the rules and of the nodes.
+        target: Id of the target.
+        verdict: ``fail`` if a finding is an error.
+        findings: The findings: errors first, then in the order of the rules and of the nodes.
         checked: Codes of the rules that were applied.
         suppressed: Number of findings that the model's notes and the settings suppress; they are not in ``findings``.
         known: Number of findings that the baseline has; they are not in ``findings``.
-        ignored: Rules that are both selected and ignored, for the model or for all models, with the findings that they
-            would have; ``findings`` does not have these.
+        ignored: Rules that are both selected and ignored, for this model or for all models, with the number of their
+            findings, which are not in ``findings``.
         parser: Whether TensorRT's parser was asked too: ``asked``, ``absent``, ``off`` or ``timed out``; None for
-            targets that have none. What it has against the model is among ``findings``, as QE701.
-        parser_note: The version that was asked, or why it was not.
-        parser_messages: Its own words.
+            targets without parser. If the parser refuses the model, ``findings`` has QE701.
+        parser_note: The version of the parser, or why it was not asked.
+        parser_messages: The messages of the parser.
     """
 
     target: str
@@ -61,13 +61,13 @@ class ModelReport:
     """The findings in one model.
 
     Attributes:
-        path: Its file; ``<memory>`` for a model without a file.
+        path: File of the model; ``<memory>`` for a model without a file.
         targets: One report for each target; empty for a model that cannot be read.
-        error: Why it cannot be read; None where it can.
-        qdq_nodes: Number of QuantizeLinear and DequantizeLinear nodes: where it is 0, a verdict ``pass`` says nothing
-            of quantization. None for a model that cannot be read.
-        file: Its digests; those of external data only up to 64 MiB, since no rule reads large weights. None for a model
-            without a file.
+        error: Why the model cannot be read, or None.
+        qdq_nodes: Number of QuantizeLinear and DequantizeLinear nodes; None for a model that cannot be read. If it is
+            0, the verdict ``pass`` does not mean that the model is quantized correctly.
+        file: Digests of the file, and of external data up to 64 MiB, since no rule reads large weights. None for a
+            model without a file.
     """
 
     path: str
@@ -86,8 +86,8 @@ class Summary:
         warnings: Findings of severity warning.
         infos: Findings of severity info.
         suppressed: Findings that notes in the models and settings suppress; not counted above.
-        known: Findings in the baseline; not counted above.
-        ignored: Findings of rules that are ignored; not counted above.
+        known: Findings that the baseline has; not counted above.
+        ignored: Findings of ignored rules; not counted above.
     """
 
     errors: int = 0
@@ -103,9 +103,9 @@ class ValidateReport(Report):
     """The findings of a run.
 
     Attributes:
-        models: One report for each model, in the order asked for.
+        models: One report for each model, in the order of the request.
         summary: The counts.
-        settings: The file of settings that was in force; None where there was none.
+        settings: The settings file that was used, or None.
     """
 
     models: tuple[ModelReport, ...]
@@ -138,7 +138,7 @@ class ValidateReport(Report):
 
     @property
     def ignored(self) -> dict[str, int]:
-        """The rules that are ignored and have findings, with the number of these."""
+        """The ignored rules that have findings, with the number of their findings."""
         found: Counter[str] = Counter()
         for model in self.models:
             for target in model.targets:
@@ -164,7 +164,7 @@ def target_report(
 
 
 def with_findings(report: TargetReport, findings: Iterable[Finding]) -> TargetReport:
-    """Return a report with other findings, sorted by severity, and their verdict."""
+    """Return a report with ``findings`` instead, sorted by severity, and with their verdict."""
     found = tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
     verdict: Verdict = "fail" if any(finding.severity == "error" for finding in found) else "pass"
     return replace(report, findings=found, verdict=verdict)
@@ -191,11 +191,11 @@ class RuleCount:
     """The findings of one rule at one severity, over all models and targets.
 
     Attributes:
-        code: Its code.
-        name: Its dotted name.
+        code: Code of the rule.
+        name: Dotted name of the rule.
         severity: The severity.
         count: Number of findings.
-        fixable: How many of them have a fix.
+        fixable: Number of findings with a fix.
     """
 
     code: str

@@ -23,16 +23,16 @@ FailOn = Literal["error", "warning", "never"]
 
 
 class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, rename="kebab"):
-    """The settings of one file; None for a setting that it does not have.
+    """The settings of one file; a missing setting is None.
 
     Attributes:
         targets: Target ids.
-        sm: Compute capabilities of the GPUs that the engine is for, as ``8.6`` or ``86``.
+        sm: Compute capabilities of the GPUs that will run the engine, as ``8.6`` or ``86``.
         select: Prefixes of rule codes to apply.
         extend_select: Further prefixes to apply.
         ignore: Prefixes to leave out.
-        fail_on: The severity from which on findings fail the run.
-        parser: Whether TensorRT's parser is asked too; None for where it is installed, and the model is not large.
+        fail_on: The lowest severity of findings that fail the run.
+        parser: Whether TensorRT's parser is asked too. None: if it is installed and the model is not large.
         baseline: File of known findings, relative to the settings' folder.
         severity: Severity by prefix.
         per_model_ignores: Prefixes by glob over model paths, relative to the settings' folder.
@@ -57,8 +57,8 @@ class Settings:
     """The settings of a run, from the file and the command line.
 
     Attributes:
-        source: The file of settings, or None.
-        fail_on: The severity from which on findings fail the run.
+        source: The settings file, or None.
+        fail_on: The lowest severity of findings that fail the run.
         baseline: File of known findings, or None.
         policy: Targets and rules.
     """
@@ -70,7 +70,7 @@ class Settings:
 
 
 def find_config(folder: Path) -> Path | None:
-    """Find the nearest file of settings in ``folder`` or above it; ``qdqtool.toml`` before ``pyproject.toml``.
+    """Find the nearest settings file in ``folder`` or above it; ``qdqtool.toml`` precedes ``pyproject.toml``.
 
     A ``pyproject.toml`` without ``[tool.qdqtool]`` is skipped.
     """
@@ -87,7 +87,7 @@ def read_config(path: Path) -> Config:
     """Decode a file of settings strictly.
 
     Raises:
-        UsageError: It cannot be read, or holds an unknown key, target or rule, or a value of the wrong type.
+        UsageError: The file cannot be read, or has an unknown key, target or rule, or a value of the wrong type.
     """
     table = _table(path)
     for key in table or {}:
@@ -109,10 +109,10 @@ def settle(given: Config, *, isolated: bool, folder: Path | None = None) -> Sett
     """Combine the settings of the nearest file with ``given``, which takes precedence.
 
     Args:
-        given: From the command line. Its ``extend_select`` adds to that of the file, its ``baseline`` is relative to
-            the working directory.
-        isolated: Read no file.
-        folder: Where the search for a file starts; None for the working directory.
+        given: The settings from the command line. ``extend_select`` is added to the file's ``extend_select``;
+            ``baseline`` is relative to the working directory.
+        isolated: Whether to read no settings file.
+        folder: The folder in which the search for a file starts; None for the working directory.
     """
     source = None if isolated else find_config(folder or Path.cwd())
     stored = read_config(source) if source is not None else Config()

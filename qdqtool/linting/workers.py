@@ -1,4 +1,4 @@
-"""Judge many models, in several processes where that pays; a model that kills its process does not stop the others."""
+"""Lint many models, in several processes if that saves time. A model that kills its process does not stop others."""
 
 import contextlib
 import multiprocessing
@@ -16,7 +16,7 @@ from qdqtool.numerics.cores import cores
 
 MOST_JOBS = 8
 START_SECONDS = 1.0
-"""Cost of a process before it judges its first model, nearly all of it for imports (0.7 s of CPU time measured)."""
+"""Time that a new process takes before its first model, nearly all of it for imports (measured: 0.7 s of CPU time)."""
 
 
 def lint_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[ModelReport]:
@@ -25,9 +25,9 @@ def lint_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[Mode
     Args:
         paths: The files.
         policy: The policy.
-        jobs: Number of processes; None to start in this process and use others for the rest where that pays.
+        jobs: Number of processes. None: start in this process, and use others for the rest if that saves time.
     """
-    # The linter is made here too, so that a wrong policy is reported once and before any process starts.
+    # The linter is also made here, so that a wrong policy is reported once, before any process starts.
     linter = Linter(policy)
     # Largest first: a large model at the end would run alone while the other processes wait.
     waiting = sorted(dict.fromkeys(paths), key=_size, reverse=True)
@@ -40,8 +40,8 @@ def lint_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[Mode
     while waiting:
         reports |= _together(waiting, policy, workers)
         waiting = [path for path in waiting if path not in reports]
-        # A model killed its process, and BrokenProcessPool fails all models in progress without saying which one it
-        # was. Each of them is read again alone.
+        # A model killed its process. BrokenProcessPool then fails all models in progress without naming the model.
+        # Each of them is read again alone.
         for path in waiting[: workers + 1]:
             reports[path] = _alone(path, policy)
         waiting = waiting[workers + 1 :]
@@ -49,7 +49,7 @@ def lint_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[Mode
 
 
 def _here(paths: list[Path], linter: Linter, most: int) -> dict[Path, ModelReport]:
-    """Return the reports of the first ``paths``, until ``most`` processes would finish the rest sooner."""
+    """Return the reports of the first ``paths``; stop when ``most`` processes would finish the rest sooner."""
     reports: dict[Path, ModelReport] = {}
     begun, done, left = perf_counter(), 0, sum(map(_size, paths))
     for number, path in enumerate(paths):
@@ -62,12 +62,12 @@ def _here(paths: list[Path], linter: Linter, most: int) -> dict[Path, ModelRepor
 
 
 def parallel_pays(seconds: float, workers: int) -> bool:
-    """Whether sharing this many seconds of work among ``workers`` saves more than the start of a process costs."""
+    """Whether sharing work of this many seconds among ``workers`` saves more time than starting a process takes."""
     return seconds * (1 - 1 / workers) > START_SECONDS
 
 
 def _size(path: Path) -> int:
-    """Return the size of a file; 0 where it does not exist."""
+    """Return the size of a file, or 0 if it does not exist."""
     try:
         return path.stat().st_size
     # ValueError: a NUL in the name.
@@ -76,7 +76,7 @@ def _size(path: Path) -> int:
 
 
 def _together(paths: list[Path], policy: Policy, workers: int) -> dict[Path, ModelReport]:
-    """Return the reports of the models that were done before one of them, if any, killed its process."""
+    """Return the reports of the models in several processes, without models lost when a process was killed."""
     reports = {}
     with _pool(workers) as pool:
         futures = {path: pool.submit(_judge, path, policy) for path in paths}
@@ -100,14 +100,14 @@ def _pool(workers: int) -> Iterator[ProcessPoolExecutor]:
         try:
             yield pool
         except BaseException:
-            # At Ctrl-C nobody waits for a model to be done, which may be never where a library does not return.
+            # At Ctrl-C the pool does not wait for its models: a library may never return.
             for worker in multiprocessing.active_children():
                 worker.kill()
             raise
 
 
 def _start() -> None:
-    # Ctrl-C in a terminal reaches this process too; the one that started it ends it.
+    # Ctrl-C in a terminal reaches this process too; the parent process ends it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     warnings.simplefilter("ignore")
 

@@ -2,8 +2,8 @@
 
 Quantize: ``saturate(round_half_even(x / scale) + zero_point)`` with the quotient rounded once to the division
 precision. Dequantize: ``(q - zero_point) * scale`` in float32, rounded once to the output type.
-Source: the ONNX operator text of QuantizeLinear and DequantizeLinear; where it is silent,
-``docs/reference/numerics.md``.
+Source: the ONNX operator text of QuantizeLinear and DequantizeLinear. ``docs/reference/numerics.md`` covers the cases
+that this text leaves open.
 """
 
 import itertools
@@ -24,7 +24,7 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.rounding import division, to_float, to_integer
 
 PIECE = 1 << 15
-"""Elements of a piece: its float32 temporaries stay in the second-level cache of one core."""
+"""Elements in one piece, chosen so that its float32 temporaries fit the second-level cache of a core."""
 
 Index = tuple[int | slice | EllipsisType, ...]
 
@@ -32,12 +32,12 @@ Index = tuple[int | slice | EllipsisType, ...]
 def pieces(
     arrays: Sequence[Array], parameters: Sequence[Array | None], granularity: Granularity
 ) -> Iterator[tuple[list[Array], list[Array | None]]]:
-    """Yield views of ``arrays`` with the matching views of ``parameters``, of equal shapes.
+    """Yield, piece by piece, matching views of ``arrays`` and of ``parameters``, all of one shape.
 
     Args:
-        arrays: Arrays of one shape; what is written into a yielded view lands in them (give C-contiguous outputs).
-        parameters: Scales and zero points of the shape that ``granularity`` asks for; None is passed through.
-        granularity: Over which elements a parameter is shared.
+        arrays: Arrays of one shape. Output arrays must be C-contiguous: writing to a view then writes to the array.
+        parameters: Scales and zero points, in the shape that ``granularity`` requires; None is yielded as None.
+        granularity: Which elements share a parameter.
 
     Yields:
         The pieces; together they cover every element once.
@@ -54,7 +54,7 @@ def pieces(
 
 
 def _aligned(shape: tuple[int, ...], granularity: Granularity) -> Iterator[tuple["_View", "_View"]]:
-    """Yield views of an array and of a parameter that broadcast against each other; two for a short last block."""
+    """Yield a view of the array and one of the parameter that broadcast together, and a pair for a short last block."""
     match granularity:
         case PerTensor():
             yield _View(), _View(())
@@ -112,23 +112,23 @@ def quantize(  # noqa: PLR0913 -- the inputs and attributes of the operator
     """Quantize ``x``.
 
     Args:
-        x: Values of any shape: float32, float16, bfloat16 or int32; float64 is rounded to float32 first.
-        scale: Real value of one step, of the shape that ``granularity`` asks for: float32, float16, bfloat16 or
-            float8e8m0; float64 is rounded to float32 first. Not checked for zero, infinity or NaN.
+        x: Values of any shape: float32, float16, bfloat16 or int32. float64 is rounded to float32 first.
+        scale: Real value of one step, in the shape that ``granularity`` requires: float32, float16, bfloat16 or
+            float8e8m0. float64 is rounded to float32 first. Zero, infinity and NaN are not refused.
         fmt: Format of the result.
-        granularity: Over which elements a scale is shared.
-        zero_point: Codes of real zero, of the scale's shape; None for zero.
-        precision: Type in which the quotient is rounded once: float32, float16 or bfloat16; default the scale's type,
-            and float32 for float8e8m0.
-        saturate: For fp8, whether what rounds beyond the range becomes the largest value, or infinity or NaN as
-            ``fmt.overflow`` says. Integers, fp6 and fp4 always saturate.
+        granularity: Which elements share a scale.
+        zero_point: The code of real 0 for each scale, in the scale's shape; None for code 0.
+        precision: Type to which the quotient is rounded once: float32, float16 or bfloat16. The default is the scale's
+            type, or float32 for float8e8m0 scales.
+        saturate: Whether fp8 values that round beyond the range become the largest value. Otherwise they become
+            infinity or NaN (see ``fmt.overflow``). Integers, fp6 and fp4 always saturate.
 
     Returns:
-        An array of ``x``'s shape and type ``fmt.dtype``. Infinities saturate; NaN stays NaN where the format has NaN,
-        and gives the lowest value where it does not.
+        An array of ``x``'s shape and type ``fmt.dtype``. Infinities saturate. NaN stays NaN if the format has NaN;
+        otherwise it becomes the lowest value.
 
     Raises:
-        ArgumentError: A shape, a type or the zero point is illegal, or nothing is quantized to ``fmt``.
+        ArgumentError: A shape, a type or the zero point is illegal, or ONNX does not quantize to ``fmt``.
     """
     if fmt.first_opset.quantize is None:
         raise ArgumentError(f"format is {fmt}; nothing is quantized to it")
@@ -166,11 +166,11 @@ def dequantize(
 
     Args:
         q: Codes of any shape, in a quantized type or int32.
-        scale: Real value of one step, of the shape that ``granularity`` asks for; types as for :func:`quantize`.
-        granularity: Over which elements a scale is shared.
-        zero_point: Codes of real zero, of the scale's shape; None for zero.
-        output_dtype: Type of the result: float32, float16 or bfloat16; default the scale's type, and float32 for
-            float8e8m0.
+        scale: Real value of one step, in the shape that ``granularity`` requires; types as for :func:`quantize`.
+        granularity: Which elements share a scale.
+        zero_point: The code of real 0 for each scale, in the scale's shape; None for code 0.
+        output_dtype: Type of the result: float32, float16 or bfloat16. The default is the scale's type, or float32 for
+            float8e8m0 scales.
 
     Returns:
         An array of ``q``'s shape.
@@ -201,11 +201,11 @@ def fake_quantize(
         x: As for :func:`quantize`.
         scale: As for :func:`quantize`.
         fmt: Format of the codes in between.
-        granularity: Over which elements a scale is shared.
+        granularity: Which elements share a scale.
         zero_point: As for :func:`quantize`.
 
     Returns:
-        An array of ``x``'s shape and type (float32 for float64 and int32).
+        An array of ``x``'s shape and type; float32 if ``x`` is float64 or int32.
 
     Raises:
         ArgumentError: A shape, a type or the zero point is illegal.
@@ -216,7 +216,7 @@ def fake_quantize(
 
 
 def _distance(codes: Array, zero: Array | None) -> Array:
-    """Return ``codes - zero`` as float32 with one rounding; the difference of narrower types than int32 is exact."""
+    """Return ``codes - zero`` as float32, rounded once. Only differences of int32 codes need that rounding."""
     if zero is None:
         return codes.astype(FLOAT32)
     if codes.dtype == np.int32:
@@ -235,7 +235,7 @@ def _single(array: Array, name: str, legal: Sequence[np.dtype[Any]]) -> Array:
 
 
 def _zero_point(zero_point: Array | None, fmt: NumberFormat) -> Array | None:
-    """Return the zero point as float32; None where it is zero everywhere."""
+    """Return the zero point as float32, or None if it is zero everywhere."""
     if zero_point is None:
         return None
     zero = zero_point.astype(FLOAT32)

@@ -1,11 +1,12 @@
-"""Change a weight so that its products keep close to the float ones although their inputs were quantized before.
+"""Correct a weight for its quantized inputs, so that its products stay close to those of the float model.
 
-The layers in front of a product are quantized too, so it reads ``x'`` and not ``x``. The weight that gets nearest to
-``x W`` from ``x'`` is the least squares solution ``W + (H + d)^-1 D W`` with ``H = sum(x'' x')``, ``D = sum(x'' (x -
-x'))`` and a damping ``d``, which keeps it near ``W`` where there are few rows. It is what is rounded then.
+The layers before a product are quantized too, so the product reads ``x'`` instead of ``x``. The weight whose product
+with ``x'`` is nearest to ``x W`` is ``W + (H + d)^-1 D W``, by least squares, with ``H = sum(x'' x')`` and ``D =
+sum(x'' (x - x'))``. The damping ``d`` keeps the result near ``W`` if there are few rows. The corrected weight is then
+rounded.
 
 Source: Li et al., GPTAQ: Efficient Finetuning-Free Quantization for Asymmetric Calibration (2025), whose correction of
-the first channel is this sum; here it is made for all channels before any is rounded.
+the first channel is this sum. Here the sum is computed for all channels before any channel is rounded.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -21,16 +22,16 @@ NARROW = 3
 """A weight ``[K, N]`` is narrow if K is at least this many times N."""
 
 SHARE_COLUMNS = 128
-"""Number of outputs of a matrix from which the useful share of its correction is found, one for the whole matrix."""
+"""Largest number of output channels that :func:`useful_shares` uses to find the share of a matrix."""
 
 
 @dataclass(frozen=True, eq=False)
 class InputChange:
-    """``D = sum(x'' (x - x'))``, ``[K, K]``, by the rows of which it is the sum: it is only multiplied with weights.
+    """The matrix ``D = sum(x'' (x - x'))``, ``[K, K]``, held as functions that return its rows ``x'`` and ``x - x'``.
 
     Attributes:
-        pieces: Each makes some rows, ``[n, K]``: ``x'``, what the product reads in the quantized model, and ``x - x'``,
-            where ``x`` are the same rows in the float model. They are made at each use and not kept.
+        pieces: Functions that return some rows, ``[n, K]``: ``x'``, read by the product in the quantized model, and
+            ``x - x'``, with ``x`` the same rows in the float model. Rows are not kept: every use calls the functions.
     """
 
     pieces: tuple[Callable[[], tuple[Array, Array]], ...]
@@ -41,9 +42,9 @@ class InputChange:
         return cls(tuple(piece for part in parts for piece in part.pieces))
 
     def __matmul__(self, weights: Array) -> Array:
-        """Return ``D W`` of a weight ``[K, N]``, in the type of the rows."""
+        """Return ``D W`` for a weight ``W`` of shape ``[K, N]``, in the type of the rows."""
         inputs, outputs = weights.shape
-        # Of a weight that is so narrow, products with the rows are less work than to make D.
+        # For such a narrow weight, multiplying it with the rows takes less work than computing D.
         if outputs * NARROW <= inputs:
             return self._sum(lambda difference: difference @ weights)
         return np.asarray(self._matrix @ weights)
@@ -58,7 +59,7 @@ class InputChange:
         return self._sum(lambda difference: difference)
 
     def _sum(self, right: Callable[[Array], Array]) -> Array:
-        # An overflow gives infinity, which no caller takes for a correction.
+        # An overflow gives infinity; no caller applies an infinite correction.
         with np.errstate(all="ignore"):
             rows = (piece() for piece in self.pieces)
             return _summed(rounded.T @ right(difference) for rounded, difference in rows)
@@ -66,11 +67,11 @@ class InputChange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairedMoments:
-    """Moments of the inputs of a product in the quantized model, beside those of the float model.
+    """Moments of the inputs of a product in the quantized model, and how these inputs differ from the float model.
 
     Attributes:
-        inputs: ``sum(x'' x')``, ``[K, K]``, ``x'`` the rows that the product reads in the quantized model.
-        change: ``sum(x'' (x - x'))``, ``x`` the same rows in the float model; None where they are equal.
+        inputs: ``sum(x'' x')``, ``[K, K]``, where ``x'`` are the rows that the product reads in the quantized model.
+        change: ``sum(x'' (x - x'))``, where ``x`` are the same rows in the float model; None if ``x`` equals ``x'``.
     """
 
     inputs: Moments
@@ -79,11 +80,11 @@ class PairedMoments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compensation:
-    """What all samples say of the matrices that read the same inputs: it corrects them, and its factor rounds them.
+    """The correction and the rounding, found on all samples, of the matrices that read the same inputs.
 
     Attributes:
-        factor: The factor of the moments of the inputs.
-        change: By how much the inputs were changed; None where that is not known, or they were not.
+        factor: The Cholesky factor of the moments of the inputs, with which GPTQ rounds.
+        change: The change of the inputs by quantization; None if it is unknown or zero.
     """
 
     factor: Factor
@@ -91,23 +92,23 @@ class Compensation:
 
     @classmethod
     def of(cls, folds: list[PairedMoments]) -> "Compensation":
-        """Return it from the moments on disjoint parts of the samples, which are used up: the list is empty afterwards.
+        """Sum the moments of disjoint parts of the samples, and empty the list ``folds`` to free memory.
 
-        With 8,192 inputs, the moments of each part take 268 MB, as the factor does.
+        With 8,192 inputs, the moments of one part take 268 MB, and so does the factor.
         """
         changes = [fold.change for fold in folds if fold.change is not None]
         change = InputChange.joined(changes) if len(changes) == len(folds) else None
         return cls(Factor.of(_summed(folds.pop(0).inputs for _ in range(len(folds)))), change)
 
     def compensated(self, weights: Array, share: float) -> Array:
-        """Return the weight that makes up for what quantization has changed in its inputs.
+        """Return the weight, corrected for the change of its inputs by quantization.
 
         Args:
             weights: ``[K, N]``, finite.
-            share: By how much of the correction, from :func:`useful_shares`.
+            share: The share of the correction to apply, from :func:`useful_shares`.
 
         Returns:
-            ``[K, N]``, in the type of the moments; the given array where no correction serves.
+            ``[K, N]``, in the type of the moments; ``weights`` itself if there is no usable correction.
         """
         if self.change is None or not share:
             return weights
@@ -117,18 +118,18 @@ class Compensation:
 
 
 def useful_shares(matrices: Sequence[Callable[[], Array]], folds: Sequence[PairedMoments]) -> list[float]:
-    """Return which share of its correction each matrix should get.
+    """Return, for each matrix, the share of its correction that should be applied.
 
-    A correction found on few rows also contains what these rows have in common by chance. So it is multiplied by the
-    share that helps on other samples too.
+    A correction found on few rows also fits random properties of these rows. So it is multiplied by the share that
+    helps on other samples too.
 
     Args:
-        matrices: Each call reads a finite matrix ``[K, N]``; all matrices have the same inputs. A matrix is read only
-            if there is something to correct.
+        matrices: Functions that read a finite matrix ``[K, N]``; all matrices have the same inputs. They are called
+            only if there is something to correct.
         folds: Moments of the K input channels on disjoint parts of the samples.
 
     Returns:
-        One share for each matrix, from 0 to 1; 0 where there is only one part, or nothing to correct.
+        One share for each matrix, from 0 to 1. The share is 0 if there is only one part, or nothing to correct.
     """
     change = folds[0].change
     if len(folds) < 2 or change is None or folds[1].change is None:
@@ -146,8 +147,8 @@ def useful_share(weights: Array, correction: Array, judge: PairedMoments) -> flo
 
     Args:
         weights: ``W``, ``[K, N]``.
-        correction: ``C``, likewise.
-        judge: Moments of other rows than those that the correction was found on.
+        correction: ``C``, ``[K, N]``.
+        judge: Moments of rows that were not used to find the correction.
     """
     assert judge.change is not None
     gain = float(np.sum(correction * (judge.change @ weights), dtype=FLOAT64))
@@ -156,7 +157,7 @@ def useful_share(weights: Array, correction: Array, judge: PairedMoments) -> flo
 
 
 def _summed(arrays: Iterator[Array]) -> Array:
-    """Return the sum of arrays of one shape, in the memory of the first."""
+    """Return the sum of arrays of one shape, stored in the first array."""
     total = next(arrays)
     for array in arrays:
         total += array

@@ -1,4 +1,4 @@
-"""Share work among the cores of the machine: NumPy and compiled kernels release the interpreter lock.
+"""Run work in threads on all cores: NumPy and compiled kernels release the interpreter lock.
 
 The threads are started once and kept. A model has hundreds of weights, and starting threads for each of them took a
 tenth of the time of quantizing them.
@@ -16,26 +16,26 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 MOST = 4
-"""Pieces of work at once on a machine with many cores: each has its own arrays in memory."""
+"""Largest number of pieces of work at the same time, on any number of cores: each has its own arrays in memory."""
 
 LARGE = 1 << 26
-"""Bytes of an array of which there should be no second one in memory."""
+"""Bytes from which an array is large: memory should never hold two such arrays."""
 
 _THREAD = threading.local()
 
 
 def cores() -> int:
     """Return the number of processors that this process may run on."""
-    # Fewer than os.cpu_count() in many containers; not on macOS and Windows.
+    # Fewer than os.cpu_count() in many containers. macOS and Windows lack this function.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def on_all_cores(work: Callable[[Item], object], parts: Sequence[Item]) -> None:
-    """Do ``work`` on every part, on as many parts at a time as there are cores; raise the first error.
+    """Do ``work`` on every part, on one part per core at a time; raise the first error.
 
-    Work that is shared out from within a part is done by the thread of that part.
+    A call from inside ``work`` uses no other threads: it runs in the thread of its part.
     """
     if len(parts) < 2 or getattr(_THREAD, "is_worker", False):
         for part in parts:
@@ -52,16 +52,16 @@ def ahead(
     one_core: bool = False,
     by_itself: Callable[[Item], bool] = lambda _: False,
 ) -> Iterator[Result]:
-    """Yield ``make(item)`` of each item in order, while the next ones are being made.
+    """Yield ``make(item)`` for each item in order, while the next results are being made.
 
-    Items are taken one after the other, in the thread of the caller. An error is raised where its result would come.
+    The thread of the caller iterates over ``items``. An error of ``make`` is raised in place of its result.
 
     Args:
-        make: Makes a result; called from so many threads.
+        make: A function that makes a result; ``count`` threads call it.
         items: The items.
-        count: Results that are made ahead: so many are in memory beside the one that was yielded.
-        one_core: Whether each result is made on one core; otherwise it may share its work with :func:`on_all_cores`.
-        by_itself: Whether nothing else may be made beside an item, as where its result is large.
+        count: Number of results that are made ahead. They are in memory in addition to the yielded result.
+        one_core: Whether each result is made on one core; otherwise ``make`` may use :func:`on_all_cores`.
+        by_itself: Whether no other result may be made at the same time, for example because this one is large.
     """
     with ThreadPoolExecutor(count, "ahead", initializer=_mark_worker if one_core else None) as pool:
         waiting: deque[Future[Result]] = deque()
@@ -82,25 +82,25 @@ def ahead(
 def side_by_side(
     work: Callable[[Item], Result], items: Iterable[Item], by_itself: Callable[[Item], bool] = lambda _: False
 ) -> Iterator[Result]:
-    """Yield ``work(item)`` for each item, in order, on all cores but no more than :data:`MOST`.
+    """Yield ``work(item)`` for each item, in order, on all cores but at most :data:`MOST`.
 
     Args:
         work: A function that may run in another thread, at the same time as on other items.
-        items: Its arguments, one for each call.
-        by_itself: As :func:`ahead` takes it.
+        items: The arguments of ``work``, one for each call.
+        by_itself: As for :func:`ahead`.
     """
     workers = min(cores(), MOST)
     return map(work, items) if workers == 1 else ahead(work, items, workers, by_itself=by_itself)
 
 
 def _ended(waiting: deque[Future[Result]], left: int) -> Iterator[Result]:
-    """Yield the oldest results until only ``left`` are waited for."""
+    """Yield the oldest results until only ``left`` results remain."""
     while len(waiting) > left:
         yield waiting.popleft().result()
 
 
 def call(make: Callable[[], Result]) -> Result:
-    """Call a maker: what :func:`ahead` does with items that make themselves."""
+    """Return ``make()``: the function to give to :func:`ahead` if the items are functions."""
     return make()
 
 

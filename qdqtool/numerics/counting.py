@@ -1,8 +1,8 @@
 """Count magnitudes into the bins of a histogram, in NumPy or, for large samples, in compiled code.
 
 Both give the same counts. NumPy counts more than 1 GB of float32 per second and core, compiled code about 5 GB; but
-importing numba takes half a second and 60 MB. The size of a sample decides, and not the number of samples, so that
-memory does not depend on that number.
+importing numba takes half a second and 60 MB. The size of one sample decides between them, not the number of samples:
+memory must not depend on that number.
 """
 
 import functools
@@ -15,16 +15,16 @@ import numpy.typing as npt
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 
 WORTH_IT = 1 << 23
-"""Bytes of one sample from which the compiled kernel is imported: it saves about 5 ms for each sample."""
+"""Bytes of a sample from which compiled code is used: it then saves at least about 5 ms per sample."""
 COMPILED_FROM = 1 << 12
-"""Elements of an array from which the compiled kernel is called."""
+"""Smallest number of elements of an array that the compiled kernel counts."""
 _KERNEL = "qdqtool.numerics.compiled.count_rows"
 _PIECE = 1 << 17
 # 2**127 is the largest power of two in float32: beyond it the factor of the kernel would be infinite.
 _LARGEST_POWER = 127
 
 Table = npt.NDArray[np.int64]
-"""Counts, shape [BINS + 1]: zeros first, then one for each bin."""
+"""Counts, shape [BINS + 1]: the number of zeros, then the count of each bin."""
 
 
 def new_table() -> Table:
@@ -39,15 +39,15 @@ class Counter:
         self._compiled = False
 
     def expect(self, nbytes: int) -> None:
-        """Take note of the bytes of one sample: compiled code is used from :data:`WORTH_IT` on."""
+        """Use compiled code from now on if a sample has at least :data:`WORTH_IT` bytes."""
         if nbytes >= WORTH_IT:
             self._compiled = available()
 
     def count(self, x: Array, exponent: int, table: Table) -> None:
-        """Add values to a table: an exact zero at 0, any other at ``1 + floor(|x| / 2**exponent)``.
+        """Count values in a table: an exact zero at index 0, any other value at ``1 + floor(|x| / 2**exponent)``.
 
         Args:
-            x: Finite floats of any shape; none is as large as ``BINS * 2**exponent``.
+            x: Finite floats of any shape, with magnitudes below ``BINS * 2**exponent``.
             exponent: The width of a bin is ``2**exponent``.
             table: The table to add to.
         """
@@ -63,7 +63,7 @@ class Counter:
 
 
 def count_in_numpy(values: Array, exponent: int, table: Table) -> None:
-    """Do as :meth:`Counter.count` for float32 or float64 of shape [n]; exact, because only exponents change."""
+    """Do what :meth:`Counter.count` does, for float32 or float64 of shape [n]. Exact: only exponents change."""
     for start in range(0, values.size, _PIECE):
         sizes = np.abs(values[start : start + _PIECE])
         bins = _scaled(sizes, -exponent).astype(np.int64)
@@ -72,7 +72,7 @@ def count_in_numpy(values: Array, exponent: int, table: Table) -> None:
 
 
 def _scaled(sizes: Array, power: int) -> Array:
-    """Return ``sizes * 2**power``; a product that underflows is less than 1, and any such value has the same place."""
+    """Return ``sizes * 2**power``. Underflow does not matter: all products below 1 go into the same bin."""
     largest = np.finfo(sizes.dtype).maxexp - 1
     # A product is faster than ldexp, and as exact where the factor fits the type.
     factor = sizes.dtype.type(2.0**power) if abs(power) <= largest else None
@@ -81,7 +81,7 @@ def _scaled(sizes: Array, power: int) -> Array:
 
 @functools.cache
 def available() -> bool:
-    """Whether numba can be imported: it may be absent, or refuse the NumPy that is installed."""
+    """Whether numba can be imported. It may be missing, or refuse the installed NumPy."""
     try:
         _kernel()
     except ImportError:

@@ -1,8 +1,8 @@
-"""Scales and zero points from ranges and from tensors.
+"""Derive scales and zero points from ranges and from tensors.
 
 Symmetric: ``scale = amax / divisor``. Asymmetric: ``scale = (high - low) / (highest_code - lowest_code)`` with zero
 inside the range, and ``zero_point = round(lowest_code - low / scale)``. A scale is rounded to the type that the model
-stores *before* it is used for anything else, so what is derived here is what Q and DQ see.
+stores *before* it is used for anything else, so Q and DQ use exactly the scale that is derived here.
 """
 
 import enum
@@ -27,15 +27,15 @@ SCALE_RANGE: dict[np.dtype[Any], tuple[float, float]] = {
     FLOAT8E8M0: (2.0**-126, 2.0**127),
     FLOAT16: (2.0**-14, 65504.0),
 }
-"""Smallest and largest scale that is derived in each storage type. The smallest is the smallest normal number of the
-type, of float32 for float8e8m0: hardware that flushes subnormals would divide by zero, and subnormals have few bits."""
+"""Smallest and largest scale in each storage type. The smallest is the smallest normal number of the type (of
+float32 for float8e8m0). Hardware that flushes subnormals would divide by zero, and subnormals have few bits."""
 
 
 class PowerOfTwo(enum.Enum):
     """How a scale becomes a power of two.
 
     ``FLOOR`` is the rule of the OCP Microscaling text, ``2**(floor(log2(amax)) - emax)``: the largest values may clip.
-    ``CEIL`` is ``2**ceil(log2(amax / divisor))``: nothing clips; NVIDIA's choice.
+    ``CEIL`` is ``2**ceil(log2(amax / divisor))``: nothing clips. NVIDIA uses it.
     """
 
     FLOOR = "floor"
@@ -47,14 +47,14 @@ class ScaleRule:
     """The choices that turn a range into a scale.
 
     Attributes:
-        dtype: Type that the model stores scales in: float32, float16, bfloat16 or float8e8m0. A scheme with a
-            ``scale_scheme`` decides that itself.
-        narrow_range: Leave out the lowest code of signed integers (-128), so that the codes are symmetric too.
-        divisor: Symmetric schemes: the code that the largest magnitude is given, ``fmt.high`` (127, 7, 448) unless it
-            is set; 128 and 127.5 are in use elsewhere.
-        power_of_two: Round scales to powers of two. float8e8m0 holds no other values; its default is ``CEIL``.
-        either_sign: Block scales of signed integers may be negative where that lets the largest magnitude have the
-            lowest code; only :func:`qdqtool.numerics.search.least_error` makes such scales.
+        dtype: Type that the model stores scales in: float32, float16, bfloat16 or float8e8m0. A
+            ``scale_scheme`` of the scheme decides it instead.
+        narrow_range: Whether to leave out the lowest code of signed integers (-128), so that the codes are symmetric.
+        divisor: For symmetric schemes, the code of the largest magnitude. The default is ``fmt.high`` (127, 7, 448);
+            other tools also use 128 and 127.5.
+        power_of_two: How to round scales to powers of two; None for no rounding, but ``CEIL`` for float8e8m0.
+        either_sign: Whether block scales of signed integers may be negative, so that the largest magnitude can have
+            the lowest code. Only :func:`qdqtool.numerics.search.least_error` makes such scales.
     """
 
     dtype: np.dtype[Any] = FLOAT32
@@ -77,19 +77,19 @@ def scale_from_range(
     """Derive scales (and zero points) that cover the ranges ``low`` to ``high``.
 
     Args:
-        low: Smallest real values, of the scale's shape.
-        high: Largest real values, of the scale's shape.
+        low: Smallest real values, in the scale's shape.
+        high: Largest real values, in the scale's shape.
         scheme: The scheme of the tensor.
         rule: How scales are derived.
-        outer: For a two-level scheme, the scale of its scales; default the one that maps the largest range to the
+        outer: For a two-level scheme, the parameters of its scales. By default, they map the largest range to the
             largest code.
 
     Returns:
-        Parameters; the scale is 1 where the range holds only zero.
+        The parameters. The scale of a range that holds only zero is 1.
 
     Raises:
-        ArgumentError: A range is not finite or ends before it begins, or is negative where the scheme has neither a
-            sign nor a zero point, or the scheme asks for a zero point that its format does not allow.
+        ArgumentError: A range is not finite, ends before it begins, or is negative although the scheme has neither
+            sign nor zero point. Or the scheme needs a zero point that its format does not allow.
     """
     bottom, top = np.asarray(low, FLOAT64), np.asarray(high, FLOAT64)
     _check_ranges(bottom, top, scheme)
@@ -117,7 +117,7 @@ def scale_from_tensor(
 def scale_by_mse(
     x: Array, scheme: QuantScheme, rule: ScaleRule = DEFAULT_RULE, shrink: npt.ArrayLike | None = None
 ) -> QuantParams:
-    """Find scales (and zero points) with the least squared error of each group among smaller and smaller ranges.
+    """For each group, find the scale (and zero point) with the least squared error among ranges of decreasing size.
 
     Args:
         x: float32, float16 or bfloat16, of any shape.
@@ -126,7 +126,7 @@ def scale_by_mse(
         shrink: Factors of the full range to try; default 1.00, 0.98, ... 0.20.
 
     Returns:
-        For each group the candidate with the least ``sum((x - fake_quantize(x))**2)``, the larger range on a tie.
+        For each group, the candidate with the least ``sum((x - fake_quantize(x))**2)``; on a tie, the larger range.
 
     Raises:
         ArgumentError: As for :func:`scale_from_range`.
@@ -185,7 +185,7 @@ def _params(
 def _stored_scale(
     span: Array, divisor: float, scheme: QuantScheme, rule: ScaleRule, outer: QuantParams | None
 ) -> tuple[Array, QuantParams | None]:
-    """Return ``span / divisor`` as the model stores it, and the parameters with which scales are quantized, if any."""
+    """Return ``span / divisor`` as the model stores it, and the parameters of the scales, or None for float scales."""
     inner = scheme.scale_scheme
     if inner is not None and inner.format.first_opset.quantize is not None:
         return _two_level(span, divisor, inner, outer)
@@ -196,7 +196,7 @@ def _stored_scale(
 
 
 def _two_level(span: Array, divisor: float, inner: QuantScheme, outer: QuantParams | None) -> tuple[Array, QuantParams]:
-    """Round scales to codes of a quantized format with one float32 scale of their own, as NVFP4 stores them."""
+    """Quantize the scales with one float32 scale, as NVFP4 stores them."""
     # The outer scale maps the largest span to the largest code: ``amax / (6 * 448)`` for NVFP4. Codes that would be 0
     # become the smallest positive code, because a scale must not be 0.
     if not isinstance(inner.granularity, PerTensor):
@@ -211,7 +211,7 @@ def _two_level(span: Array, divisor: float, inner: QuantScheme, outer: QuantPara
 
 
 def _power_of_two(span: Array, divisor: float, fmt: NumberFormat, power: PowerOfTwo) -> Array:
-    """Round to powers of two by ``frexp``, which is exact where ``log2`` is not: ``value = fraction * 2**exponent``."""
+    """Round to powers of two with ``frexp`` (``value = fraction * 2**exponent``), which is exact, unlike ``log2``."""
     if power is PowerOfTwo.FLOOR:
         exponent = np.frexp(span)[1] - 1 - fmt.max_exponent
     else:
@@ -222,14 +222,14 @@ def _power_of_two(span: Array, divisor: float, fmt: NumberFormat, power: PowerOf
 
 
 def round_scale(scale: Array, dtype: np.dtype[Any]) -> Array:
-    """Round positive scales half to even to their storage type, clipped to the range that is derived in it.
+    """Clip positive scales to :data:`SCALE_RANGE`, and round them half to even to their storage type.
 
     Args:
         scale: float64, greater than 0; powers of two for float8e8m0.
         dtype: float32, float16, bfloat16 or float8e8m0.
 
     Returns:
-        Scales of that type within :data:`SCALE_RANGE`.
+        Scales of type ``dtype`` within :data:`SCALE_RANGE`.
     """
     low, high = SCALE_RANGE[dtype]
     clipped = np.clip(scale, low, high)
@@ -237,7 +237,7 @@ def round_scale(scale: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def smallest_positive(fmt: NumberFormat) -> float:
-    """Return the smallest code above zero as a real value: 1 for integers."""
+    """Return the smallest positive value of a format; 1 for integers."""
     return 1.0 if fmt.kind == "integer" else float(np.uint8(1).view(fmt.dtype))
 
 

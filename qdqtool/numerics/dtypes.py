@@ -1,4 +1,4 @@
-"""The array types of the arithmetic: one alias, and the real types by their width."""
+"""Short names of the array types, and the types that values and scales may have."""
 
 from typing import Any
 

@@ -1,13 +1,13 @@
-"""Fit block scales of integers: those with the least squared error that do not shrink the values.
+"""Fit block scales of integers to a small squared error, without shrinking the values on average.
 
-With codes ``q`` fixed, ``sum((x - s * q)**2)`` is least at ``s = sum(x * q) / sum(q * q)``. The least error is smaller
-the larger ``sum(x * q)**2 / sum(q * q)`` is. So every candidate step gives codes, these codes give a better step, and
-one pass over the values tells how good that step is.
+With codes ``q`` fixed, ``sum((x - s * q)**2)`` is least at ``s = sum(x * q) / sum(q * q)``. The larger ``sum(x * q)**2
+/ sum(q * q)`` is, the smaller this error is. So every candidate step gives codes, these codes give a better step, and
+one pass over the values measures that step.
 
-The best step shrinks the values on average, in 4 bits by about 0.8 %. Other errors average out over many products; this
-one is the same in every layer. The step that is kept is therefore ``sum(x * x) / sum(x * q)``, with the codes of the
-best step: then the sum of products of values and dequantized values is ``sum(x * x)``. It costs 0.03 dB of the weights
-and gains 0.1 to 0.3 dB at the outputs of a language model.
+The best step shrinks the values on average, in 4 bits by about 0.8 %. Other errors average out over many products, but
+the shrinking is the same in every layer. The step that is kept is therefore ``sum(x * x) / sum(x * q)``, with the codes
+of the best step. Then the sum of products of values and dequantized values is ``sum(x * x)``. This costs 0.03 dB of
+SQNR of the weights and gains 0.1 to 0.3 dB at the outputs of a language model.
 
 A two's complement format has one more negative code than positive codes. Where steps may be negative, groups whose
 largest magnitude is positive get a negative step, so that this magnitude gets the lowest code. Trying both signs for
@@ -27,15 +27,15 @@ from qdqtool.numerics.groups import BlockLayout
 from qdqtool.numerics.number_format import NumberFormat
 
 CANDIDATES = 8
-"""Steps tried for a group: 0.01 dB worse than 125 steps, for normally distributed values in blocks of 32 to 128."""
+"""Steps tried for a group. With 125 steps, normally distributed values in blocks of 32 to 128 gain only 0.01 dB."""
 SHARES = 1.0, 0.64
-"""Largest and smallest step tried, over ``amax / high``.
+"""Largest and smallest step tried, as multiples of ``amax / high``.
 
-A step below 0.71 is best for 1 % of blocks of 128 normally distributed values."""
+A step below 0.71 is best for only 1 % of blocks of 128 normally distributed values."""
 CHUNK = 1 << 14
 """Groups that a core processes at a time."""
 TWIN_CHUNK = 1 << 12
-"""The same number for the NumPy code."""
+"""Groups that a core processes at a time in the NumPy code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Fit:
 
     @property
     def shares(self) -> Array:
-        """The candidates over the largest magnitude, float32."""
+        """The candidate steps divided by the largest magnitude, float32."""
         largest, smallest = SHARES
         found: Array = np.linspace(largest, smallest, CANDIDATES).astype(FLOAT32) / FLOAT32.type(self.fmt.high)
         return found
@@ -64,17 +64,17 @@ class Fit:
 
 
 def fit(values: Array, blocks: BlockLayout, wanted: Fit, *, compiled: bool) -> tuple[Array, Array]:
-    """Find the steps with the least squared error, and the largest magnitudes.
+    """Find for each group the step by least squared error, and the largest magnitude.
 
     Args:
         values: float32 or float16, C-contiguous.
         blocks: The groups of ``values``.
         wanted: The options.
-        compiled: Whether to use the kernels; the bits are the same.
+        compiled: Whether to use the compiled kernels; the results have the same bits.
 
     Returns:
-        float32 ``[groups]`` each: steps, 0 or NaN for a group of zeros only, and magnitudes. Where a value is not
-        finite, the magnitude is NaN, infinite, or beyond the range of the values' type.
+        Steps and magnitudes, both float32 ``[groups]``. The step of a group with only zeros is 0 or NaN. If a value is
+        not finite, the magnitude is NaN, infinite, or beyond the range of the values' type.
     """
     steps, peaks = np.empty(blocks.groups, FLOAT32), np.empty(blocks.groups, FLOAT32)
     if not compiled:

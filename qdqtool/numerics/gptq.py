@@ -1,20 +1,19 @@
 """Round weights with GPTQ: the rounding errors of one input channel are compensated in the next channels.
 
-Rounding to the nearest code minimizes the error of the weights. The error that matters is that of the product, the mean
-of ``|x (W - W')|**2``. It depends on the second moments of the inputs, ``H = mean(x' x)``. Input channels are rounded
-one after the other, those with the largest inputs first. The errors of earlier channels are compensated in the next
-one, in the way that is optimal for ``H``.
+Rounding to the nearest code minimizes the error of the weights. But the error of the product matters: the mean of
+``|x (W - W')|**2``. It depends on the second moments of the inputs, ``H = mean(x' x)``. Input channels are rounded one
+after the other, channels with the largest inputs first. The errors of earlier channels are compensated in the next
+channel, in the way that is optimal for ``H``.
 
-Source: Frantar et al., GPTQ (2023), with scales that are fixed beforehand for each block, in the order of the file. The
-paper subtracts every error from all later weights, with the Cholesky factor of the inverse of ``H``. A factor of ``H``
-itself gives the same codes: with ``H = U U'``, ``U`` upper triangular, channel ``j`` is rounded at
+Source: Frantar et al., GPTQ (2023). The scales are fixed beforehand, for blocks of channels in the order of the file.
+The paper subtracts every error from all later weights, with the Cholesky factor of the inverse of ``H``. A factor of
+``H`` itself gives the same codes: with ``H = U U'``, ``U`` upper triangular, channel ``j`` is rounded at
 ``w_j + sum(U_ij * (w_i - w'_i) for i < j) / U_jj``. That needs no inverse and is a third of the work.
 
-GPTQ rounds, in the notation of :mod:`qdqtool.numerics.gptq`, so that each
-``(U' e)_j`` is at most ``U_jj`` times half a step, ``e`` the errors of one output channel. So ``e' (H + d h) e``, ``h``
-the mean of the diagonal of ``H`` and ``d`` the damping, is at most the sum of ``U_jj**2 / 4 <= (H_jj + d h) / 4`` over
-its K inputs, which is ``K (1 + d) h / 4`` squared steps. ``H`` has no negative eigenvalue, so the mean of ``e**2`` is
-at most ``(1 + d) / (4 d)``.
+The error is bounded. Let ``e`` be the errors of one output channel, ``h`` the mean of the diagonal of ``H``, and ``d``
+the damping. Each ``(U' e)_j`` is at most ``U_jj`` times half a step. So ``e' (H + d h) e`` is at most the sum of
+``U_jj**2 / 4 <= (H_jj + d h) / 4`` over the K inputs, which is ``K (1 + d) h / 4`` squared steps. ``H`` has no negative
+eigenvalue, so the mean of ``e**2`` is at most ``(1 + d) / (4 d)``.
 """
 
 import math
@@ -34,22 +33,22 @@ Moments = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 """Second moments of input channels, ``[K, K]``: the sum of ``x' x`` over rows."""
 
 DAMPING = 0.05
-"""Added to the diagonal, as a share of its mean: with few samples, channels are correlated by chance."""
+"""Share of its mean that is added to the diagonal of the moments, because few samples correlate channels by chance."""
 LAZY = 128
-"""Input channels after which the remaining ones are updated: one matrix product instead of many small ones."""
+"""Input channels that are rounded before the later channels are updated, with one matrix product for all of them."""
 
 SWAPPED = 1 << 20
-"""Elements of a matrix that change places at once: those in between are there twice."""
+"""Elements of a matrix that are swapped together; they are in memory twice meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rounder:
-    """Nearest codes of one row of weights: one input channel, all outputs."""
+    """Rounds one row of weights (one input channel, all outputs) to the nearest codes."""
 
     fmt: NumberFormat
 
     def __call__(self, row: Array, scale: Array) -> tuple[Array, Array]:
-        """Return codes and their dequantized values as float32, as :func:`qdqtool.numerics.affine.quantize` does."""
+        """Return the codes of :func:`qdqtool.numerics.affine.quantize`, and their dequantized values as float32."""
         if self.fmt.kind == "integer":
             codes = np.clip(np.rint(row.astype(FLOAT32) / scale), self.fmt.low, self.fmt.high)
             return codes.astype(np.int8).astype(self.fmt.dtype), codes * scale
@@ -59,12 +58,12 @@ class _Rounder:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Factor:
-    """The Cholesky factor of damped moments ``H``: ``U U' = H / mean`` with its channels in another order.
+    """The Cholesky factor of damped moments ``H``: ``U U' = H / mean`` with reordered channels.
 
     Attributes:
-        order: The channels, those with the largest inputs first.
+        order: The channels, sorted by decreasing inputs.
         upper: ``U``, upper triangular, in the type of the moments.
-        mean: Mean of the diagonal of the moments; 1 where all inputs are 0.
+        mean: Mean of the diagonal of the moments; 1 if all inputs are 0.
     """
 
     order: npt.NDArray[np.intp]
@@ -75,7 +74,7 @@ class Factor:
     def of(cls, moments: Moments) -> "Factor":
         """Factorize moments with :data:`DAMPING` added to the diagonal, which makes them positive definite.
 
-        The moment of an input that is always 0 is 0 and its weights have no effect.
+        An input that is always 0 has the moment 0, and its weights have no effect.
         """
         diagonal = np.diag(moments).astype(FLOAT64)
         order = np.argsort(-diagonal, kind="stable")
@@ -92,11 +91,11 @@ class Factor:
         return cls(order, lower, mean or 1.0)
 
     def solve(self, right: Array) -> Array:
-        """Return the ``X`` with ``H X = right``, ``[K, N]``, in the type of the factor."""
+        """Solve ``H X = right`` for ``X``, ``[K, N]``, in the type of the factor."""
         upper, size = self.upper, len(self.order)
         found = right[self.order].astype(upper.dtype) / upper.dtype.type(self.mean)
         edges = [slice(first, min(first + LAZY, size)) for first in range(0, size, LAZY)]
-        # One inverse of a small triangle serves all columns; NumPy cannot solve a triangular system as such.
+        # One inverse of a small triangle is used for all columns; NumPy has no solver for triangular systems.
         inverses = [np.linalg.inv(upper[block, block]) for block in edges]
         for block, inverse in zip(reversed(edges), reversed(inverses), strict=True):
             found[block] = inverse @ found[block]
@@ -114,8 +113,8 @@ def round_weights(weights: Array, params: QuantParams, moments: Moments | Factor
 
     Args:
         weights: ``[K, N]`` or ``[N, K]``, finite.
-        params: Its scales, in blocks along K; of at most 8 bits, without zero point.
-        moments: Second moments of the K input channels, or their factor. It is computed in their type.
+        params: The scales of the weight, in blocks along K, for a format of at most 8 bits without zero point.
+        moments: Second moments of the K input channels, or their factor. Their type is used for the computation.
 
     Returns:
         Codes of the weight's shape in the format's type.
@@ -137,7 +136,7 @@ def _round(weights: Array, scales: Array, fmt: NumberFormat, factor: Factor) -> 
     errors, owed = np.empty_like(wanted), np.zeros_like(wanted)
     for first in range(0, len(order), LAZY):
         last = min(first + LAZY, len(order))
-        # A row of it is what earlier channels of the block owe to one of them; columns would not lie side by side.
+        # Each row has the errors that earlier channels of the block pass to one channel: it is contiguous.
         within = np.ascontiguousarray(upper[first:last, first:last].T)
         for row in range(first, last):
             channel, pivot = order[row], upper[row, row]
@@ -149,8 +148,8 @@ def _round(weights: Array, scales: Array, fmt: NumberFormat, factor: Factor) -> 
 
 
 def _damped(moments: Moments, order: npt.NDArray[np.intp], mean: float) -> Array:
-    """Return moments over their mean in another order, with :data:`DAMPING` on the diagonal."""
-    # Block after block: the rows of all in order, and their columns, would be two more matrices.
+    """Return reordered moments divided by their mean, with :data:`DAMPING` added to the diagonal."""
+    # Block after block: reordering all rows and then all columns would need two more matrices.
     scaled: Array = np.empty_like(moments, order="C")
     for first in range(0, len(order), LAZY):
         np.take(moments[order[first : first + LAZY]], order, axis=1, out=scaled[first : first + LAZY])
@@ -160,7 +159,7 @@ def _damped(moments: Moments, order: npt.NDArray[np.intp], mean: float) -> Array
 
 
 def _reverse(matrix: Array) -> None:
-    """Turn the order of rows and that of columns around, in the memory of the matrix."""
+    """Reverse the order of rows and of columns, in the memory of the matrix."""
     flat = matrix.reshape(-1)
     size = len(flat)
     for first in range(0, size // 2, SWAPPED):
@@ -170,8 +169,8 @@ def _reverse(matrix: Array) -> None:
 
 
 def _blocked_cholesky(matrix: Array) -> Array:
-    """Factorize a matrix in its own memory, and return it: the lower triangular factor."""
-    # It goes block by block, with matrix products for all but diagonal blocks. OpenBLAS 0.3.31, which NumPy
+    """Overwrite a matrix with its lower triangular Cholesky factor, and return it."""
+    # Block by block, with matrix products for all but diagonal blocks. OpenBLAS 0.3.31, which NumPy
     # 2.4 brings, factorizes a float32 matrix of 3,072 rows at a tenth of the speed of its matrix products.
     size = len(matrix)
     for first in range(0, size, LAZY):
@@ -185,21 +184,21 @@ def _blocked_cholesky(matrix: Array) -> Array:
 
 
 MOST_RMS_STEPS = math.sqrt((1 + DAMPING) / DAMPING) / 2
-"""Largest root mean square distance of an output channel, in steps: 2.29. Nearest codes have 0.29. The largest measured
-with GPTQ is 0.54 in the sample models, and 1.75 with one input a thousand times as large as the others."""
+"""Largest root mean square error of an output channel, in steps: 2.29. Rounding to the nearest codes gives 0.29. GPTQ
+gave at most 0.54 in the sample models, and 1.75 with one input a thousand times as large as the others."""
 
 
 PIECE = 1 << 22
-"""Elements that are compared at a time: each has some five values of float64 meanwhile."""
+"""Elements that are compared together: each needs about five float64 values meanwhile."""
 
 
 def is_within_bound(weights: Array, restored: Array, params: QuantParams) -> bool:
-    """Return whether dequantized weights are no further from the float ones than :data:`MOST_RMS_STEPS`.
+    """Return whether dequantized weights are at most :data:`MOST_RMS_STEPS` from the float weights.
 
     Args:
         weights: The float weights, ``[K, N]`` or ``[N, K]``.
-        restored: The same after dequantizing.
-        params: Their scales, in blocks along K.
+        restored: The dequantized weights.
+        params: The scales of the weights, in blocks along K.
     """
     granularity = params.scheme.granularity
     assert isinstance(granularity, Blocked)
@@ -221,7 +220,7 @@ def _rms_steps(weights: Array, restored: Array, scale: Array, scheme: QuantSchem
 
 
 def rms_steps(difference: Array, steps: Array, granularity: Granularity) -> float:
-    """Return the largest root mean square distance of an output channel, in steps.
+    """Return the largest root mean square difference of an output channel, in steps.
 
     Args:
         difference: Dequantized minus float weight, float64.

@@ -1,6 +1,6 @@
-"""Granularity: whether a scale is shared by the whole tensor, by an index of one axis, or by a block along one axis.
+"""Granularity: one scale for a whole tensor, for each index of an axis, or for each block along an axis.
 
-An axis is always the dimension that is *kept*, as in ONNX, TensorRT, tripy and PyTorch; pypto names the collapsed one.
+An axis is always the dimension that is *kept*, as in ONNX, TensorRT, tripy and PyTorch. pypto names the collapsed axis.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ class PerTensor:
     """One scale for the whole tensor."""
 
     def scale_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the scale of a tensor of ``shape``: a scalar."""
+        """Return the shape of the scale of a tensor of ``shape``: a scalar."""
         del shape
         return ()
 
@@ -35,7 +35,7 @@ class PerAxis:
     axis: int
 
     def scale_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the scale of a tensor of ``shape``: ``(shape[axis],)``."""
+        """Return the shape of the scale of a tensor of ``shape``: ``(shape[axis],)``."""
         return (shape[normalize_axis(self.axis, len(shape))],)
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class Blocked:
             raise ArgumentError(f"block_size is {self.block_size}; it must be at least 1")
 
     def scale_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of the scale: that of the tensor with ``axis`` divided by ``block_size``, rounded up."""
+        """Return the shape of the scale: ``shape`` with ``axis`` divided by ``block_size``, rounded up."""
         axis = normalize_axis(self.axis, len(shape))
         blocks = -(-shape[axis] // self.block_size)
         return (*shape[:axis], blocks, *shape[axis + 1 :])
@@ -74,17 +74,17 @@ Granularity = PerTensor | PerAxis | Blocked
 def as_onnx_reads(scale_shape: tuple[object, ...], rank: int | None, axis: int, block_size: int) -> Granularity | None:
     """Return the granularity that ONNX gives a scale at a QuantizeLinear or DequantizeLinear.
 
-    A scale of one element and rank 0 or 1 is per-tensor, any other 1-D scale per-axis, unless the data has one axis
-    too and there is a block size: then it is blocked, as ONNX Runtime and onnx's reference compute it.
+    A scale of one element and rank 0 or 1 is per-tensor. Any other 1-D scale is per-axis, or blocked if the data is 1-D
+    too and there is a block size. ONNX Runtime and onnx's reference do the same.
 
     Args:
-        scale_shape: Shape of the scale; open extents may be anything but an integer.
-        rank: Rank of the data; None where it is unknown.
-        axis: The axis in force, as written.
-        block_size: The attribute; 0 where it is absent.
+        scale_shape: Shape of the scale; an unknown extent may be anything but an integer.
+        rank: Rank of the data; None if it is unknown.
+        axis: The attribute ``axis``, or its default; it may be negative.
+        block_size: The attribute ``block_size``; 0 if it is absent.
 
     Returns:
-        The granularity; None for a scale of several axes without a block size, which ONNX does not define.
+        The granularity, or None for a scale of several axes without a block size, which ONNX does not define.
     """
     if scale_shape in {(), (1,)}:
         return PerTensor()
@@ -97,7 +97,7 @@ def normalize_axis(axis: int, rank: int) -> int:
     """Return ``axis`` as a dimension from 0 to ``rank - 1``.
 
     Raises:
-        ArgumentError: It is outside ``-rank`` to ``rank - 1``.
+        ArgumentError: ``axis`` is outside ``-rank`` to ``rank - 1``.
     """
     if not -rank <= axis < rank:
         legal = f"{-rank} to {rank - 1}" if rank else "none, the tensor is a scalar"
@@ -111,7 +111,7 @@ def check_scale_shape(scale_shape: tuple[int, ...], shape: tuple[int, ...], gran
     A one-element 1-D scale counts as a scalar.
 
     Raises:
-        ArgumentError: The shapes do not fit; the message carries the expected shape.
+        ArgumentError: The shapes do not fit; the message names the expected shape.
     """
     expected = granularity.scale_shape(shape)
     one_element = isinstance(granularity, PerTensor) and scale_shape == (1,)

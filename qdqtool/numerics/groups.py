@@ -1,4 +1,4 @@
-"""Reductions over the elements that share a scale, and the scales of values that lie on a grid already."""
+"""Reduce the elements that share a scale to one value, and find scales of values that are already on a grid."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from qdqtool.numerics.number_format import NumberFormat
 
 @dataclass(frozen=True, slots=True)
 class BlockLayout:
-    """The groups of a tensor that share a scale, numbered as the elements of the scale in row-major order.
+    """The blocks of a tensor, called groups, in the order of their scales in the flattened scale.
 
     Attributes:
         length: Extent of the blocked axis.
-        inner: Elements of one step along it.
-        block: Elements in a group; the last one of an axis may have fewer.
+        inner: Number of elements from one index of the blocked axis to the next.
+        block: Elements in a group; the last group of an axis may have fewer.
         groups: Number of groups.
     """
 
@@ -33,7 +33,7 @@ class BlockLayout:
 
     @classmethod
     def of(cls, shape: tuple[int, ...], granularity: Blocked) -> "BlockLayout":
-        """The groups of a tensor of that shape."""
+        """Return the groups of a tensor of ``shape``."""
         axis = normalize_axis(granularity.axis, len(shape))
         inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
         groups = int(np.prod(granularity.scale_shape(shape), dtype=np.int64))
@@ -41,16 +41,16 @@ class BlockLayout:
 
     @property
     def per_axis(self) -> int:
-        """Groups along the blocked axis."""
+        """Number of groups along the blocked axis."""
         return -(-self.length // self.block)
 
     @property
     def place(self) -> tuple[int, int, int, int]:
-        """Length, inner, block and groups along the axis, as kernels take them."""
+        """The arguments of the kernels: length, inner, block, and number of groups along the axis."""
         return self.length, self.inner, self.block, self.per_axis
 
     def gather(self, values: Array, part: slice) -> Array:
-        """Return some groups side by side: float32 ``[elements of a group, groups]``, zeros where the last is shorter.
+        """Return groups as columns, float32 ``[elements of a group, groups]``; zeros fill a short last group.
 
         Args:
             values: The tensor, C-contiguous.
@@ -64,7 +64,7 @@ class BlockLayout:
         return np.where(inside, values.reshape(-1)[np.where(inside, index, 0)], 0).astype(FLOAT32)
 
     def on_chunks(self, size: int, work: Callable[[slice], None]) -> None:
-        """Do ``work`` on ``size`` groups at a time, on all cores: NumPy and kernels release the interpreter lock."""
+        """Do ``work`` on all cores, on ``size`` groups per call."""
         on_all_cores(work, [slice(start, min(start + size, self.groups)) for start in range(0, self.groups, size)])
 
 
@@ -78,7 +78,7 @@ def reduce_groups(x: Array, granularity: Granularity, reduction: "np.ufunc", *, 
         empty: The value of a group without elements.
 
     Returns:
-        An array of ``x``'s type and the shape that ``granularity`` gives a scale.
+        An array of ``x``'s type in the shape of the scale.
     """
     if x.size == 0:
         return np.full(granularity.scale_shape(x.shape), empty, x.dtype)
@@ -100,7 +100,7 @@ def ranges(x: Array, granularity: Granularity) -> tuple[Array, Array]:
 
     Args:
         x: float32, float16 or bfloat16 values of any shape.
-        granularity: What a group is.
+        granularity: Which elements form a group.
     """
     if x.size and kernels.wanted(x) and kernels.has_ranges(x.shape, granularity):
         return kernels.ranges(x, granularity)
@@ -112,20 +112,20 @@ def ranges(x: Array, granularity: Granularity) -> tuple[Array, Array]:
 
 
 def scale_on_grid(x: Array, fmt: NumberFormat, granularity: Granularity, *, tolerance: float = 0.0) -> Array | None:
-    """Return scales with which quantizing and dequantizing gives back every value.
+    """Return scales with which quantizing and dequantizing does not change any value, or None if there are none.
 
-    It is assumed that the largest magnitude of each group, or of the whole tensor, has the largest or the lowest code.
-    If this is true for some groups, the other groups may use as little as half of the codes: they may be channels of
-    one tensor that was quantized with one scale and then multiplied by factors.
+    The largest magnitude of each group, or of the tensor, is assumed to have the largest or the lowest code. If this is
+    true for some groups, the other groups may use only half of the codes: the tensor may have been quantized with one
+    scale and then multiplied by one factor per channel.
 
     Args:
         x: float32, float16 or bfloat16.
         fmt: Format of the codes, without a zero point.
-        granularity: Over which elements a scale is shared.
-        tolerance: How far a value may move, relative to itself; 0 asks for the same bits, but for the sign of zeros.
+        granularity: Which elements share a scale.
+        tolerance: Largest relative change of a value. With 0, all bits must be equal, except the sign of zeros.
 
     Returns:
-        Scales in the type of ``x``, of the shape that ``granularity`` asks for; None where a group lies on no grid.
+        Scales in the type of ``x`` and the shape that ``granularity`` requires, or None if a group is not on a grid.
     """
     search = _GridSearch(x, fmt, granularity, tolerance)
     if search.take(_likely(search.peaks, fmt)) and fmt.kind == "integer":
@@ -134,19 +134,19 @@ def scale_on_grid(x: Array, fmt: NumberFormat, granularity: Granularity, *, tole
 
 
 def _likely(peaks: Array, fmt: NumberFormat) -> Iterator[Array]:
-    """Yield the scales that make the largest value of each group, or of the tensor, a code at the end of the range."""
+    """Yield the scales that give the largest magnitude of each group, or of the tensor, an end of the code range."""
     for peak in (peaks, np.full_like(peaks, peaks.max(initial=0.0))):
         for code in dict.fromkeys((fmt.high, abs(fmt.low))):
             yield peak / code
 
 
 class _GridSearch:
-    """The groups whose scale is found.
+    """A search for the scale of each group.
 
     Attributes:
         peaks: The largest magnitude of each group, float64.
-        scale: The scales that are found; 1 for groups of zeros.
-        missing: Groups without one.
+        scale: The scales found so far; 1 for groups of zeros.
+        missing: Whether the scale of a group is not found yet.
     """
 
     def __init__(self, x: Array, fmt: NumberFormat, granularity: Granularity, tolerance: float) -> None:
@@ -157,7 +157,7 @@ class _GridSearch:
         self.missing: npt.NDArray[np.bool_] = self.peaks > 0
 
     def take(self, scales: Iterator[Array]) -> bool:
-        """Try scales for the groups that have none yet; return whether any group has one of these."""
+        """Try scales for the groups without a scale; return whether a scale was found for any group."""
         before = int(self.missing.sum())
         for given in scales:
             for scale in self._neighbors(given):
@@ -166,7 +166,7 @@ class _GridSearch:
         return int(self.missing.sum()) < before
 
     def _neighbors(self, given: Array) -> Iterator[Array]:
-        """Yield a scale, and the floats beside it where every bit counts: the product of code and scale was rounded."""
+        """Yield a scale and, if all bits must be equal, its neighbor floats: the products with codes were rounded."""
         dtype = self._x.dtype
         scale = np.where(given > 0, given, 1.0).astype(dtype)
         yield scale

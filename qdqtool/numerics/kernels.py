@@ -1,8 +1,8 @@
 """Quantize large arrays with compiled kernels on all cores, bit-equal to the NumPy code.
 
-Compiling takes about a second, only once on a machine where numba can keep its cache. So NumPy is used until an array
-of :data:`WORTH_IT` elements has made the kernels compile; from then on smaller arrays use them too. Without numba
-everything runs in NumPy.
+Compiling takes about a second, but only once if numba can keep its cache. So NumPy is used until the first array of
+:data:`WORTH_IT` elements has the kernels compiled. From then on smaller arrays use them too. Without numba everything
+runs in NumPy.
 """
 
 import functools
@@ -24,14 +24,14 @@ from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTenso
 from qdqtool.numerics.number_format import NumberFormat
 
 WORTH_IT = 10_000_000
-"""Elements from which compiling for a second is worth it."""
+"""Smallest array, in elements, for which compiling for a second saves time."""
 SMALL = 1 << 17
-"""Elements below which NumPy is as fast as compiled code on several threads."""
+"""Smaller arrays, in elements, are as fast in NumPy as in compiled code on several threads."""
 _ROWS = "qdqtool.numerics.compiled.rows"
 _HALF_ROWS = "qdqtool.numerics.compiled.half_rows"
 _FLOAT4_ROWS = "qdqtool.numerics.compiled.float4_rows"
 _HALF_FLOATS = ("float4e2m1",)
-"""Floats whose codes do not depend on the rounding of a quotient below the smallest normal half."""
+"""Float formats whose codes stay right if quotients below the smallest normal half keep more bits than a half has."""
 _PIECE = 1 << 15
 
 Rows = tuple[int, int, int]
@@ -42,10 +42,10 @@ class RowLayout:
     """How an array is divided into rows of one kind.
 
     Attributes:
-        vector: Whether each element of a row has a scale of its own.
+        vector: Whether each element of a row has a scale of its own, instead of one scale for the row.
         count: Number of rows.
-        rows: The last three numbers that the kernels of that kind take.
-        width: Elements of a row with a scale for each of them; 0 for the other kind.
+        rows: The last three numbers of the ``rows`` argument of the kernels.
+        width: Elements of a row if ``vector``, else 0.
     """
 
     vector: bool
@@ -55,30 +55,30 @@ class RowLayout:
 
 
 def wanted(x: Array) -> bool:
-    """Whether there are kernels for an array of this type, order and size, and they are worth their compilation."""
+    """Whether a float32 array should be quantized by kernels: it is contiguous and large enough."""
     return x.dtype == FLOAT32 and _is_worth(x, _ROWS)
 
 
 def wanted_half(x: Array, scale: Array, fmt: NumberFormat) -> bool:
-    """Whether :func:`quantize_half` can take the array, and is worth its compilation."""
+    """Whether :func:`quantize_half` accepts the array, and saves time on it."""
     known = (fmt.kind == "integer" and fmt.bits <= 8) or fmt.name in _HALF_FLOATS
     return x.dtype == FLOAT16 and scale.dtype == FLOAT16 and known and _is_worth(x, _HALF_ROWS)
 
 
 def _is_worth(x: Array, module: str) -> bool:
-    """Return whether an array is laid out for kernels, and large enough for those of a module."""
+    """Return whether an array is contiguous, and large enough for the kernels of a module to save time."""
     enough = x.size >= (SMALL if sys.modules.get(module) else WORTH_IT)
     return enough and x.flags.c_contiguous and available()
 
 
 def prepare(x: Array) -> None:
-    """Load the kernels if they are worth it for an array that is then quantized in parts, each of them small."""
+    """Load the kernels if they save time on a large array that is then quantized in small parts."""
     if x.size >= WORTH_IT and available():
         importlib.import_module(_HALF_ROWS if x.dtype == FLOAT16 else _ROWS)
 
 
 def supports(fmt: NumberFormat) -> bool:
-    """Whether there is a kernel for a format: all but the floats that have no negative zero."""
+    """Whether there is a kernel for a format: for all formats except the floats without negative zero."""
     return not fmt.name.endswith("fnuz")
 
 
@@ -87,9 +87,9 @@ def quantize(x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity
 
     Args:
         x: float32, C-contiguous.
-        scale: float32 of the shape that ``granularity`` asks for.
-        fmt: A format that :func:`supports` has.
-        granularity: Over which elements a scale is shared.
+        scale: float32, in the shape that ``granularity`` requires.
+        fmt: A format that :func:`supports` accepts.
+        granularity: Which elements share a scale.
         zero_point: float32 of the scale's shape, or None.
 
     Raises:
@@ -105,15 +105,15 @@ def quantize_half(x: Array, scale: Array, fmt: NumberFormat, granularity: Granul
 
     Args:
         x: float16, C-contiguous.
-        scale: float16 of the shape that ``granularity`` asks for.
+        scale: float16, in the shape that ``granularity`` requires.
         fmt: An integer format of at most 8 bits, or float4e2m1.
-        granularity: Over which elements a scale is shared.
+        granularity: Which elements share a scale.
     """
     return _coded(_HALF_ROWS, (x.view(np.uint16), scale.astype(FLOAT32)), fmt, granularity)
 
 
 def _coded(module: str, arrays: Sequence[Array], fmt: NumberFormat, granularity: Granularity) -> Array:
-    """Return the codes that a kernel of a module makes of values, scales and, for float32 to integers, zero points."""
+    """Return the codes from a kernel for values, scales and, for float32 to integers, zero points."""
     check_scale_shape(arrays[1].shape, arrays[0].shape, granularity)
     codes = np.empty(arrays[0].shape, fmt.dtype)
     if not codes.size:
@@ -122,7 +122,7 @@ def _coded(module: str, arrays: Sequence[Array], fmt: NumberFormat, granularity:
     # ml_dtypes stores int4 and int2 without sign extension: only the low bits of the byte are set.
     limits = ((*bounds, np.int32(2**fmt.bits - 1)),) if fmt.kind == "integer" else (bounds, _bit_layout(fmt))
     kernel: Any = getattr(importlib.import_module(module), f"{fmt.kind}_{'vectors' if layout.vector else 'rows'}")
-    # Stored without sign, so that one compiled kernel serves both the signed and the unsigned format.
+    # Stored without sign, so that signed and unsigned formats use the same compiled kernel.
     *inputs, out = (_shaped(array, layout) for array in (*arrays, codes.view(f"u{fmt.dtype.itemsize}")))
     _on_all_rows(lambda rows: kernel(*inputs, *limits, out, rows), layout)
     return codes
@@ -132,7 +132,7 @@ def pack_nibbles(codes: Array) -> Array:
     """Pack an even number of 4-bit codes to bytes, as :func:`qdqtool.numerics.packing.pack` does.
 
     Args:
-        codes: Codes in whole bytes, of any shape; an array for which :func:`worth_packing` holds.
+        codes: Codes of any shape, one per byte; :func:`worth_packing` must be true for them.
     """
     flat = codes.reshape(-1).view(np.uint8)
     packed = np.empty(flat.size // 2, np.uint8)
@@ -144,12 +144,12 @@ def pack_nibbles(codes: Array) -> Array:
 
 
 def worth_packing(codes: Array) -> bool:
-    """Whether :func:`pack_nibbles` can take codes, and is worth its compilation."""
+    """Whether :func:`pack_nibbles` accepts the codes, and saves time on them."""
     return codes.size % 2 == 0 and _is_worth(codes, _HALF_ROWS)
 
 
 def has_ranges(shape: tuple[int, ...], granularity: Granularity) -> bool:
-    """Whether :func:`ranges` can take that shape: its rows have one scale each. No extent may be 0."""
+    """Whether :func:`ranges` accepts a shape: its rows have one scale each. No extent may be 0."""
     return not _layout(shape, granularity).vector
 
 
@@ -158,7 +158,7 @@ def ranges(x: Array, granularity: Granularity) -> tuple[Array, Array]:
 
     Args:
         x: float32, C-contiguous, not empty.
-        granularity: What a group is; one that :func:`has_ranges` allows.
+        granularity: Which elements form a group; :func:`has_ranges` must accept it.
     """
     layout = _layout(x.shape, granularity)
     low, high = np.empty(layout.count, FLOAT32), np.empty(layout.count, FLOAT32)
@@ -178,8 +178,8 @@ def _shaped(array: Array, layout: RowLayout) -> Array:
 
 @functools.cache
 def _bit_layout(fmt: NumberFormat) -> tuple[Any, ...]:
-    """Return the constants with which the encoder makes codes of a small float."""
-    # Subnormals are a power of two apart; added to it times ``2**23``, a float32 is rounded to a multiple of it.
+    """Return the constants that the encoder needs for a small float format."""
+    # Subnormals are multiples of a power of two. Adding ``2**23`` times this power rounds a float32 to a multiple.
     finfo: Any = ml_dtypes.finfo  # has no type hints
     info = finfo(fmt.dtype)
     magic = float(info.smallest_subnormal) * 2**23
@@ -195,7 +195,7 @@ def _float_bits(value: float) -> np.uint32:
 
 
 def _layout(shape: tuple[int, ...], granularity: Granularity) -> RowLayout:
-    """Divide a shape that has elements into rows."""
+    """Divide a shape without 0 into rows."""
     size = math.prod(shape)
     match granularity:
         case PerTensor():
@@ -218,7 +218,6 @@ def _layout(shape: tuple[int, ...], granularity: Granularity) -> RowLayout:
 
 
 def _on_all_rows(call: Callable[[tuple[int, ...]], None], layout: RowLayout) -> None:
-    """Give each core an equal run of rows; the kernels release the interpreter lock."""
     workers = min(cores(), layout.count)
     edges = [layout.count * index // workers for index in range(workers + 1)]
     on_all_cores(call, [(*pair, *layout.rows) for pair in itertools.pairwise(edges)])
@@ -226,7 +225,7 @@ def _on_all_rows(call: Callable[[tuple[int, ...]], None], layout: RowLayout) -> 
 
 @functools.cache
 def available() -> bool:
-    """Whether numba can be imported; it may be missing, or refuse the installed NumPy."""
+    """Whether numba can be imported. It may be missing, or refuse the installed NumPy."""
     try:
         _kernels()
     except ImportError:

@@ -1,4 +1,4 @@
-"""Noise of the outputs of a model, sample by sample: its SQNR, its gain over another, and the errors of both."""
+"""Noise of the outputs of a model on each sample: SQNR, gain over another model, and standard errors of both."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ import numpy as np
 from qdqtool.numerics.dtypes import FLOAT64, Array
 
 _ONE_ROUNDING = float(np.finfo(np.float32).eps) ** 2
-"""Noise of an output relative to its signal below which a difference counts for nothing: one rounding of the output."""
+"""Smallest noise, relative to the signal, that is counted: one float32 rounding of the output."""
 
 WORST_DB = 300.0
-"""Growth of noise that stands for values that became NaN or infinite."""
+"""Growth of noise, in dB, that is assumed if values became NaN or infinite."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,7 +21,7 @@ class Noise:
 
     Attributes:
         signal: ``sum(a**2)`` of the float output ``a``; float64, shape ``[samples, outputs]``.
-        noise: ``sum((a - x)**2)`` of the output ``x``, the same shape; infinite where a value became NaN or infinite.
+        noise: ``sum((a - x)**2)`` with the other output ``x``, same shape; infinite if a value became NaN or infinite.
     """
 
     signal: Array
@@ -40,7 +40,7 @@ class Noise:
 
     @property
     def active(self) -> Array:
-        """Whether each output is other than zero on any sample, shape ``[outputs]``."""
+        """Whether each output has a value other than zero on any sample, shape ``[outputs]``."""
         return np.asarray(self.signal.sum(axis=0) > 0)
 
     def first(self, count: int) -> "Noise":
@@ -48,7 +48,7 @@ class Noise:
         return Noise(self.signal[:count], self.noise[:count])
 
     def of(self, *, samples: Sequence[int] | None = None, output: int | None = None) -> "Noise":
-        """Return the noise on some samples, and at one output; None for all of them."""
+        """Return the noise on some samples and at one output; None selects all samples or all outputs."""
         rows = slice(None) if samples is None else list(samples)
         columns = slice(None) if output is None else [output]
         return Noise(self.signal[rows][:, columns], self.noise[rows][:, columns])
@@ -58,11 +58,11 @@ class Noise:
         return Noise(np.delete(self.signal, sample, axis=0), np.delete(self.noise, sample, axis=0))
 
     def sqnr_db(self) -> Array:
-        """Return the SQNR of each output over all samples, in dB; infinite where it has no noise, shape [outputs]."""
+        """Return the SQNR of each output over all samples, in dB, shape ``[outputs]``; infinite without noise."""
         return decibels(self.signal.sum(axis=0), self.noise.sum(axis=0))
 
     def sqnr_error_db(self) -> Array:
-        """Return the standard error of :meth:`sqnr_db`; NaN where one sample has all signal or noise of an output."""
+        """Return the standard error of :meth:`sqnr_db`; NaN if one sample has all signal or all noise of an output."""
         if self.samples < 2:
             return np.full(self.signal.shape[1], np.nan)
         others = np.array([self.without(number).sqnr_db() for number in range(self.samples)])
@@ -75,14 +75,14 @@ class Noise:
 
     def sample_gains_db(self, other: "Noise") -> Array:
         """Return by how many dB each output of ``other`` has less noise on each sample, ``[samples, outputs]``."""
-        # One rounding of the mean sample: of a silent sample, noise of any size would be infinitely more than none.
+        # The signal of the mean sample is the least: without signal, any noise would be infinitely more than none.
         return _gain(np.maximum(self.signal, self.signal.mean(axis=0)), self.noise, other.noise)
 
     def gain_db(self, other: "Noise") -> float:
         """Return by how many dB the outputs of ``other`` have less noise than these, on the same samples.
 
-        The mean over outputs; of two figures the mean: the noise over all samples, and the mean over samples of the
-        noise in dB. Outputs that are zero everywhere are left out.
+        Two gains are averaged: the gain over all samples together, and the mean of the gains of each sample. Both are
+        means over the outputs, without outputs that are zero everywhere.
         """
         if not self.active.any():
             return 0.0
@@ -92,7 +92,7 @@ class Noise:
     def gain_error_db(self, other: "Noise") -> float:
         """Return the standard error of :meth:`gain_db` in dB; infinite for fewer than two samples.
 
-        It is large where one sample makes most of the noise, or of its change.
+        It is large if one sample has most of the noise, or most of the change of noise.
         """
         if self.samples < 2:
             return float("inf")
@@ -106,13 +106,13 @@ def standard_error(left_out: Array) -> Array:
     Efron, Stein: The jackknife estimate of variance (1981): ``sqrt((n - 1) / n * sum((x_i - mean(x))**2))``.
 
     Args:
-        left_out: The statistic ``x_i`` on all samples but one, along the first axis; one entry a sample, at least two.
+        left_out: The statistics ``x_i`` along the first axis, each without sample ``i``; at least two.
     """
     return np.asarray(np.std(left_out, axis=0) * np.sqrt(len(left_out) - 1))
 
 
 def decibels(signal: Array | float, noise: Array | float) -> Array:
-    """Return ``10 log10(signal / noise)``; infinite where there is no noise, minus infinity where only noise is."""
+    """Return ``10 log10(signal / noise)``: infinity without noise, minus infinity for noise without signal."""
     with np.errstate(divide="ignore", invalid="ignore"):
         found = 10 * np.log10(np.divide(signal, noise))
     return np.where(np.equal(noise, 0), np.inf, np.where(np.equal(signal, 0), -np.inf, found))
@@ -128,7 +128,7 @@ def _gain(signal: Array, before: Array, after: Array) -> Array:
 
 
 def noise_of(expected: Mapping[str, Array], found: Mapping[str, Array]) -> Noise:
-    """Return the noise of the outputs of one sample, by name, as the single row.
+    """Return the noise of one sample, as a :class:`Noise` with one row; both arguments hold outputs by name.
 
     An output whose shape differs, such as the boxes that a NonMaxSuppression keeps, adds nothing to the signal or the
     noise. Neither do elements that are NaN or infinite in the float output.
@@ -150,6 +150,6 @@ def _powers(reference: Array, found: Array) -> tuple[float, float]:
 
 
 def _power(array: Array) -> float:
-    # The sum of NumPy, and not BLAS: that one divides its work by the threads of the machine, so its last bits differ
-    # between machines, and its threads wait for each other where the machine is busy.
+    # NumPy's sum instead of BLAS: BLAS divides its work by the threads of the machine. So its last bits differ between
+    # machines, and its threads wait for each other on a busy machine.
     return float(np.square(array).sum())

@@ -1,4 +1,4 @@
-"""The type of a number format; the formats themselves live one a module in :mod:`qdqtool.numerics.formats`."""
+"""The class of number formats; the formats are in :mod:`qdqtool.numerics.formats`, one per module."""
 
 import math
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ Overflow = Literal["saturates", "nan", "infinity"]
 
 @dataclass(frozen=True, slots=True)
 class FirstOpset:
-    """The first ONNX opset in which a format may be used, per role; None where it never may.
+    """The first ONNX opset that allows a format, for each use; None if no opset allows it.
 
     Attributes:
-        quantize: As the output of QuantizeLinear.
-        dequantize: As the input of DequantizeLinear.
-        scale: As the type of a scale.
+        quantize: First opset for outputs of QuantizeLinear.
+        dequantize: First opset for inputs of DequantizeLinear.
+        scale: First opset for scales.
     """
 
     quantize: int | None = None
@@ -27,20 +27,20 @@ class FirstOpset:
 
 @dataclass(frozen=True, slots=True)
 class NumberFormat:
-    """A quantized (or scale) number format, named as ONNX spells its TensorProto data type, in lower case.
+    """A number format of codes or scales. Its name is the name of the ONNX TensorProto data type, in lower case.
 
     Attributes:
         name: Public id, the file name of its module: ``int8``, ``float8e4m3fn``.
         onnx_type: Value of ``TensorProto.DataType``.
         dtype: NumPy or ml_dtypes type of unpacked arrays.
-        kind: Integer grid, or a floating-point grid.
-        bits: Stored bits per element; below 8 two or more elements share a byte, the first in the low bits.
+        kind: Whether the values are integers or floating-point numbers.
+        bits: Stored bits per element. Elements below 8 bits share bytes, the first element in the low bits.
         low: Smallest finite value.
         high: Largest finite value.
-        first_opset: Where ONNX allows it.
+        first_opset: The first opsets in which ONNX allows the format.
         zero_point: ``any`` integer inside the range, or only ``zero``.
-        overflow: Result for values that round beyond the range when saturation is off; ``saturates`` for formats that
-            have neither infinity nor NaN.
+        overflow: Result for values beyond the range if saturation is off; ``saturates`` for formats without infinity
+            and NaN.
     """
 
     name: str
@@ -65,7 +65,7 @@ class NumberFormat:
         return self.overflow != "saturates"
 
     def stored_bytes(self, elements: int) -> int:
-        """Return the bytes that ``elements`` packed values take in a TensorProto's raw data."""
+        """Return the number of bytes of ``elements`` packed values in the raw data of a TensorProto."""
         return (elements * self.bits + 7) // 8
 
     def __str__(self) -> str:
@@ -75,7 +75,7 @@ class NumberFormat:
 def integer(
     name: str, onnx_type: int, scalar: type[Any], first_opset: FirstOpset, zero_point: Literal["any", "zero"] = "any"
 ) -> NumberFormat:
-    """Return an integer format with the range of its array type."""
+    """Return an integer format with the range of the array type ``scalar``."""
     info: Any = ml_dtypes.iinfo(scalar)  # type: ignore[no-untyped-call]
     return NumberFormat(
         name, onnx_type, np.dtype(scalar), "integer", info.bits, info.min, info.max, first_opset, zero_point
@@ -83,7 +83,7 @@ def integer(
 
 
 def floating(name: str, onnx_type: int, scalar: type[Any], first_opset: FirstOpset) -> NumberFormat:
-    """Return a floating-point format with the range and the overflow of its array type, and without zero point."""
+    """Return a floating-point format with the range and overflow of the array type ``scalar``, without zero point."""
     info: Any = ml_dtypes.finfo(scalar)  # type: ignore[no-untyped-call]
     values = np.arange(1 << info.bits, dtype=np.uint8).view(scalar).astype(np.float32)
     overflow: Overflow = "infinity" if np.isinf(values).any() else "nan" if np.isnan(values).any() else "saturates"

@@ -1,8 +1,8 @@
-"""Pack codes of less than 8 bits to the bytes that ONNX stores, and unpack them; large ones in parts.
+"""Pack codes of less than 8 bits to the bytes that ONNX stores, and unpack them; large tensors in parts.
 
-ONNX (``onnx.proto``, TensorProto.raw_data): elements in row-major order, the first in the low bits of the first byte,
-without gaps; the bits after the last element are zero. 4 and 2 bits fill a byte with 2 and 4 elements; 6 bits fill 3
-bytes with 4.
+ONNX (``onnx.proto``, TensorProto.raw_data) stores elements in row-major order without gaps, the first element in the
+low bits of the first byte. The bits after the last element are zero. A byte holds two elements of 4 bits or four of 2
+bits; 3 bytes hold four elements of 6 bits.
 """
 
 import math
@@ -30,7 +30,7 @@ def pack(codes: Array, fmt: NumberFormat) -> Bytes:
 
     Args:
         codes: Codes of any shape in ``fmt.dtype``.
-        fmt: Their format.
+        fmt: Format of the codes.
 
     Returns:
         A flat array of ``fmt.stored_bytes(codes.size)`` bytes, little-endian.
@@ -66,13 +66,13 @@ def unpack(stored: Bytes, fmt: NumberFormat, shape: tuple[int, ...]) -> Array:
     Args:
         stored: Flat bytes.
         fmt: Format of the codes.
-        shape: Their shape.
+        shape: Shape of the codes.
 
     Returns:
-        Codes of that shape in ``fmt.dtype``.
+        Codes in ``shape`` and ``fmt.dtype``.
 
     Raises:
-        ArgumentError: There are too many or too few bytes for that shape.
+        ArgumentError: There are too many or too few bytes for ``shape``.
     """
     size = math.prod(shape)
     if stored.size != fmt.stored_bytes(size):
@@ -92,7 +92,7 @@ def unpack(stored: Bytes, fmt: NumberFormat, shape: tuple[int, ...]) -> Array:
 
 
 def _codes(bits: Bytes, fmt: NumberFormat) -> Array:
-    """Make codes from bits; signed integers are sign-extended first, so that the conversion to ml_dtypes is exact."""
+    """Return the codes for bits. Signed integers are sign-extended, so that the conversion to ml_dtypes is exact."""
     if fmt.kind == "integer" and fmt.low < 0:
         spare = 8 - fmt.bits
         return ((bits << spare).view(np.int8) >> spare).astype(fmt.dtype)
@@ -100,41 +100,41 @@ def _codes(bits: Bytes, fmt: NumberFormat) -> Array:
 
 
 def _group(bits: int) -> tuple[int, int]:
-    """Return how many elements fill how many bytes without a remainder."""
+    """Return the smallest number of elements that fill whole bytes, and the number of these bytes."""
     common = math.lcm(bits, 8)
     return common // bits, common // 8
 
 
 PART = 1 << 20
-"""Elements of a part: it takes a hundred times as long as starting it, and few of them are in memory."""
+"""Elements of a part: working on it takes a hundred times as long as starting it, and memory holds only few parts."""
 WHOLE_BYTES = 8
-"""A multiple of so many codes fills whole bytes in every format."""
+"""In every format, a multiple of this number of codes fills whole bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Some rows of a tensor along its first axis, and the indices of their scales on the first axis of the scales.
+    """A range of rows of a tensor (indices of its first axis), and the rows of the scales that belong to them.
 
     Attributes:
-        values: The rows.
-        scales: Rows of the scales; None where all rows have the same ones.
+        values: The rows of the tensor.
+        scales: The rows of the scales; None if all rows of the tensor have the same scales.
     """
 
     values: slice
     scales: slice | None
 
     def of_scales(self, parameter: Array) -> Array:
-        """Return the scales (or zero points) of the rows; a single one is that of all of them."""
+        """Return the scales (or zero points) of the rows."""
         return parameter if self.scales is None or parameter.size == 1 else parameter[self.scales]
 
 
 def in_rows(shape: tuple[int, ...], granularity: Granularity, elements: int = PART) -> Iterator[Rows]:
-    """Divide a tensor along its first axis into parts of whole blocks, and of whole bytes of codes but for the last.
+    """Divide a tensor along its first axis into parts of whole blocks; all but the last fill whole bytes with codes.
 
     Args:
         shape: Shape of the tensor.
-        granularity: Over which elements a scale is shared.
-        elements: Elements of a part, as far as blocks allow.
+        granularity: Which elements share a scale.
+        elements: Number of elements of a part, rounded to whole blocks.
     """
     if not shape:
         yield Rows(slice(None), None)
@@ -150,10 +150,9 @@ def in_rows(shape: tuple[int, ...], granularity: Granularity, elements: int = PA
 
 
 def stored_codes(x: Array, params: QuantParams) -> Iterator[Callable[[], bytes]]:
-    """Yield makers of consecutive parts of the codes of ``x``, packed as ONNX stores them.
+    """Yield functions that return consecutive parts of the codes of ``x``, packed as ONNX stores them.
 
-    The bytes are those of :func:`~qdqtool.numerics.affine.quantize` and :func:`~qdqtool.numerics.packing.pack` on the
-    whole array.
+    The bytes are the same as from :func:`~qdqtool.numerics.affine.quantize` and :func:`pack` on the whole array.
 
     Args:
         x: As for :func:`~qdqtool.numerics.affine.quantize`.
@@ -180,7 +179,7 @@ def stored_values(
     *,
     output_dtype: npt.DTypeLike,
 ) -> Iterator[Callable[[], bytes]]:
-    """Yield makers of consecutive parts of the dequantized values of ``q``, as ONNX stores them.
+    """Yield functions that return consecutive parts of the dequantized values of ``q``, as ONNX stores them.
 
     The bytes are the same as from :func:`~qdqtool.numerics.affine.dequantize` on the whole array.
     """

@@ -1,4 +1,4 @@
-"""The layout of a weight in one form for every operator that multiplies: groups, outputs, inputs, kernel.
+"""One view of the weight of every operator that multiplies: ``[groups, outputs, inputs, kernel]``.
 
 Conv stores ``[M, C/group, k1, ...]``, ConvTranspose ``[C, M/group, k1, ...]``, MatMul and Gemm ``[K, N]``, Gemm with
 ``transB`` ``[N, K]``. The canonical view ``[groups, outputs, inputs, kernel]`` is the same for all of them.
@@ -21,8 +21,8 @@ class ProductLayout:
 
     Attributes:
         shape: The stored shape.
-        groups: Into how many groups the channels are divided.
-        inputs_first: Whether input channels lie on an axis in front of that of the output channels.
+        groups: Number of groups of channels.
+        inputs_first: Whether the axis of the input channels comes before the axis of the output channels.
     """
 
     shape: tuple[int, ...]
@@ -62,11 +62,11 @@ class ProductLayout:
 
         Args:
             weight: As stored, of any float type.
-            inputs: Factors of the input channels; None for ones.
-            outputs: Factors of the output channels; None for ones.
+            inputs: Factors of the input channels; None if all are 1.
+            outputs: Factors of the output channels; None if all are 1.
 
         Returns:
-            float64, as stored: rounding is the caller's.
+            The weight in the stored shape as float64; the caller rounds it.
         """
         scaled = self.canonical(weight).astype(np.float64)
         if inputs is not None:
@@ -76,7 +76,7 @@ class ProductLayout:
         return self.stored(scaled)
 
     def input_peaks(self, weight: Array, outputs: Factors | None = None) -> Factors:
-        """Return the largest weight of each input channel, with each output channel divided by its factor."""
+        """Return the largest magnitude of each input channel, with each output channel divided by its factor."""
         largest = np.abs(self.canonical(weight)).max(axis=3, initial=0.0).astype(np.float64)
         if outputs is not None:
             largest /= self.output_factors(outputs)[..., 0]

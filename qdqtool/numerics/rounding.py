@@ -3,13 +3,12 @@
 Values are clipped before any cast, because casts differ by type: NumPy's float32 to int8 wraps 300 to 44, ml_dtypes'
 int4 wraps, its fp8 types give NaN or infinity, its fp4 and fp6 types saturate.
 
-Dividing in a wider type and rounding the result again gives the same only where the wider type is wide enough: a
-quotient of these operands must not come nearer to a rounding boundary of the result than the wider type can resolve.
-An operand of ``a`` bits over one of ``b`` bits misses a boundary of a ``p``-bit type by at least a relative
-``2**-(b + p + 1)``, or hits it exactly:
+Dividing in a wider type and rounding again gives the same result only if the wider type is wide enough. It must resolve
+how near a quotient can come to a rounding boundary of the result. An operand of ``a`` bits divided by an operand of
+``b`` bits hits a boundary of a ``p``-bit type exactly, or misses it by at least a relative ``2**-(b + p + 1)``:
 
-- float16 over float16 to float16: 11 + 11 + 1 bits < 24, so float32 will do; bfloat16 likewise;
-- anything up to 32 bits (int32, float32) over a float32 to float32: 24 + 24 + 1 bits < 53, so float64 will do.
+- float16 / float16 to float16: 11 + 11 + 1 bits < 24, so float32 is wide enough; the same holds for bfloat16;
+- up to 32 bits (int32, float32) / float32 to float32: 24 + 24 + 1 bits < 53, so float64 is wide enough.
 
 The rule is that of S. A. Figueroa, "When is double rounding innocuous?" (1995), applied to division.
 """
@@ -37,7 +36,7 @@ def representable(fmt: NumberFormat) -> Array:
 
 @functools.cache
 def magnitudes(fmt: NumberFormat) -> Array:
-    """Return the values of :func:`representable` from 0 up: the grid of magnitudes in a symmetric scheme."""
+    """Return the values of :func:`representable` from 0 up: all magnitudes of a symmetric scheme."""
     values = representable(fmt)
     return values[values >= 0]
 
@@ -45,15 +44,15 @@ def magnitudes(fmt: NumberFormat) -> Array:
 def step_widths(quotient: Array, fmt: NumberFormat) -> Array:
     """Return the width of a quantization step at each value, in multiples of the scale.
 
-    The steps of an integer format are one scale wide. Those of a floating-point format grow with the value.
+    The steps of an integer format are one scale wide. The steps of a floating-point format grow with the value.
 
     Args:
         quotient: Real values divided by their scale, float64.
         fmt: The quantized format.
 
     Returns:
-        1 for integer formats; else the gap of the format's grid around the value, of ``quotient``'s shape. Beyond the
-        range it is the last gap.
+        1 for integer formats. Otherwise the distance of the two format values around each value, in ``quotient``'s
+        shape; beyond the range, the last distance.
     """
     if fmt.kind == "integer":
         return np.ones((), FLOAT64)
@@ -63,7 +62,7 @@ def step_widths(quotient: Array, fmt: NumberFormat) -> Array:
 
 
 def code_steps(left: Array, right: Array, fmt: NumberFormat) -> Array:
-    """Return the number of representable values between codes, float64; infinite where only one is NaN."""
+    """Return the number of steps between two codes, float64; infinite if only one of them is NaN."""
     if fmt.kind == "integer":
         return np.abs(left.astype(np.int64) - right.astype(np.int64)).astype(FLOAT64)
     grid = representable(fmt)
@@ -73,7 +72,7 @@ def code_steps(left: Array, right: Array, fmt: NumberFormat) -> Array:
 
 
 def unit_roundoff(dtype: np.dtype[np.generic]) -> float:
-    """Return the largest relative error of a rounding to a float type: half its epsilon, of float32 for wider types."""
+    """Return the largest relative rounding error of a float type, half its epsilon; wider types count as float32."""
     if dtype.itemsize != 2:
         return 2.0**-24
     return float(ml_dtypes.finfo(dtype).eps) / 2  # type: ignore[no-untyped-call]
@@ -92,7 +91,7 @@ class Division:
     precision: np.dtype[Any]
 
     def __call__(self, x: Array, scale: Array) -> Array:
-        """``x / scale`` as float32 that holds values of :attr:`precision`; ``scale`` is given in :attr:`work`."""
+        """Return ``x / scale`` rounded to :attr:`precision`, as float32; ``scale`` has type :attr:`work`."""
         quotient = np.empty(x.shape, self.work)
         np.divide(x.astype(self.work, copy=False), scale, out=quotient)
         return round_once(quotient, self.precision).astype(FLOAT32, copy=False)
@@ -104,10 +103,10 @@ def division(x_type: np.dtype[Any], scale_type: np.dtype[Any], precision: np.dty
     Args:
         x_type: float32, float16, bfloat16 or int32.
         scale_type: float32, float16, bfloat16 or float8e8m0.
-        precision: Type of the quotient; default the scale's type, and float32 for float8e8m0, which has no significand.
+        precision: Type of the quotient. The default is ``scale_type``, or float32 for float8e8m0 (no significand).
 
     Raises:
-        ArgumentError: ``precision`` is none of float32, float16 and bfloat16.
+        ArgumentError: ``precision`` is not float32, float16 or bfloat16.
     """
     chosen = precision or (FLOAT32 if scale_type == FLOAT8E8M0 else scale_type)
     if chosen not in REAL_TYPES:
@@ -119,7 +118,7 @@ def division(x_type: np.dtype[Any], scale_type: np.dtype[Any], precision: np.dty
 def round_once(values: Array, dtype: np.dtype[Any]) -> Array:
     """Round ``values`` (float32 or float64) half to even to float32, float16 or bfloat16, in one rounding.
 
-    Values that have that type already are returned as they are, not copied.
+    Values that already have this type are not copied.
     """
     # ml_dtypes 0.6 converts float64 to bfloat16 through float32 and so rounds twice: 1 + 2**-8 + 2**-40 becomes 1.
     # Rounding to odd in between makes the second rounding exact.
@@ -145,12 +144,12 @@ def to_integer(quotient: Array, fmt: NumberFormat, zero_point: Array | None) -> 
     bits.
 
     Args:
-        quotient: float32; overwritten.
+        quotient: float32; it is overwritten.
         fmt: An integer format of at most 16 bits.
         zero_point: float32 that broadcasts against ``quotient``, or None.
 
     Returns:
-        Codes in ``fmt.dtype``. NaN gives ``fmt.low``, infinities the bound on their side.
+        Codes in ``fmt.dtype``. NaN becomes ``fmt.low``, infinities become ``fmt.low`` or ``fmt.high``.
     """
     np.rint(quotient, out=quotient)
     if zero_point is not None:
@@ -165,16 +164,16 @@ def to_integer(quotient: Array, fmt: NumberFormat, zero_point: Array | None) -> 
 
 
 def to_float(quotient: Array, fmt: NumberFormat, *, saturate: bool) -> Array:
-    """Round ``quotient`` to a floating-point grid.
+    """Round ``quotient`` to a floating-point format.
 
     Args:
-        quotient: float32; overwritten.
+        quotient: float32; it is overwritten.
         fmt: A floating-point format of at most 8 bits.
-        saturate: Whether what rounds beyond the largest value becomes the largest value; else it becomes what
-            ``fmt.overflow`` says. Formats that have neither infinity nor NaN always saturate.
+        saturate: Whether values that round beyond the largest value become the largest value. Otherwise they become
+            infinity or NaN (see ``fmt.overflow``). Formats without infinity and NaN always saturate.
 
     Returns:
-        Codes in ``fmt.dtype``. NaN stays NaN where the format has one, and else gives ``fmt.low`` as for integers.
+        Codes in ``fmt.dtype``. NaN stays NaN if the format has NaN; otherwise it becomes ``fmt.low``.
     """
     if saturate or not fmt.has_nan:
         keep_nan = np.maximum if fmt.has_nan else np.fmax

@@ -1,4 +1,4 @@
-"""Quantization schemes (format and granularity) and parameters (a scheme with its constants)."""
+"""Quantization schemes (format and granularity) and parameters (a scheme with scales and zero points)."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -17,11 +17,11 @@ class QuantScheme:
 
     Attributes:
         format: Number format of the quantized values.
-        granularity: Over which elements a scale is shared.
+        granularity: Which elements share a scale.
         symmetric: Whether the zero point is zero everywhere.
         scale_scheme: How the scales themselves are quantized, for two-level schemes; None for plain float scales.
-            NVFP4 is float4e2m1 in blocks of 16 whose scale is float8e4m3fn with one float32 scale; MXFP8 is
-            float8e4m3fn in blocks of 32 whose scale is float8e8m0, a type of its own that is stored directly.
+            NVFP4: float4e2m1 in blocks of 16; the scales are float8e4m3fn with one float32 scale. MXFP8: float8e4m3fn
+            in blocks of 32; the scales are float8e8m0, a type that ONNX stores directly.
     """
 
     format: NumberFormat
@@ -35,15 +35,15 @@ class QuantScheme:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantParams:
-    """A scheme with its constants.
+    """A scheme with its scales and zero points.
 
     Attributes:
         scheme: The scheme.
-        scale: Real value of one step. Shape by the scheme's granularity; any float type (it is rounded to the type
-            that the model stores before it is used, for Q and DQ alike). Negative only where :func:`may_be_negative`.
-        zero_point: Codes of real zero in the format's own type and the scale's shape, or None for zero.
-        scale_params: For schemes whose ``scale_scheme`` quantizes the scales (NVFP4): with which constants. ``scale``
-            then holds the dequantized scales, and quantizing them with these constants gives their codes exactly.
+        scale: Real value of one step, in the shape that the granularity requires and any float type. It is rounded to
+            the type that the model stores before Q or DQ uses it. Negative only if :func:`may_be_negative`.
+        zero_point: The code of real 0 for each scale, in the format's type and the scale's shape; None for code 0.
+        scale_params: Parameters of the scales, if a ``scale_scheme`` quantizes them (NVFP4). ``scale`` then holds the
+            dequantized scales; quantizing ``scale`` with these parameters gives the codes of the scales exactly.
 
     Raises:
         ArgumentError: A scale is not finite or has an illegal sign, or a zero point is illegal for the format.
@@ -70,8 +70,9 @@ class QuantParams:
 def may_be_negative(scheme: QuantScheme) -> bool:
     """Whether scales may be negative: block scales of signed integers without zero point.
 
-    A negative scale gives the lowest code, which has no positive counterpart, to the largest value. It is for stored
-    codes only. :attr:`qdqtool.models.targets.Target.negative_scale_types` says which targets accept it.
+    With a negative scale, the largest value gets the lowest code, which has no positive counterpart. Only stored codes
+    may have a negative scale. :attr:`qdqtool.models.targets.Target.negative_scale_types` lists the targets that accept
+    it.
     """
     fmt = scheme.format
     signed = fmt.kind == "integer" and fmt.low < 0
@@ -83,10 +84,10 @@ def check_scale_values(scale: npt.NDArray[np.generic], *, either_sign: bool = Fa
 
     Args:
         scale: The scales.
-        either_sign: Whether scales below zero are legal too.
+        either_sign: Whether negative scales are legal too.
 
     Raises:
-        ArgumentError: Names the first bad index and value, and how many there are.
+        ArgumentError: A scale is illegal; the message has the first index and value, and the number of such scales.
     """
     values = np.asarray(scale).astype(np.float64)
     bad = np.argwhere(~(np.isfinite(values) & ((values != 0) if either_sign else (values > 0))))

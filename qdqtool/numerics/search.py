@@ -1,10 +1,10 @@
 """Search block scales with a small squared error, for weights of few bits, where clipping large values pays.
 
-Integers have scales of a float type: :mod:`qdqtool.numerics.fit` finds them. The scales of float4e2m1 are codes
-themselves: those around ``amax / high`` are tried, and the one with the least ``sum((x - scale * code)**2)`` is kept.
+Scales of integers have a float type: :mod:`qdqtool.numerics.fit` finds them. Scales of float4e2m1 are codes themselves:
+scales around ``amax / high`` are tried, and the scale with the least ``sum((x - scale * code)**2)`` is kept.
 
-Both multiply by the reciprocal of the scale, where the final quantization divides. A tie may round the other way, which
-changes no sum by more than a rounding.
+Both searches multiply by the reciprocal of the scale, but the final quantization divides. So a tie may round the other
+way, which changes a sum by at most one rounding.
 """
 
 import functools
@@ -28,13 +28,13 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 
 STEPS_UP, STEPS_DOWN = 1, 6
-"""Codes tried above and below that of ``amax / high``; neighbouring fp8 scales are about 9 % apart."""
+"""Numbers of scale codes tried above and below ``amax / high``. Neighboring fp8 scales differ by about 9 %."""
 STRIDE = 3
-"""Every third candidate is tried first, then the neighbours of the best: within 0.01 dB of trying all."""
+"""Every third candidate is tried first, then the neighbors of the best. The result is within 0.01 dB of trying all."""
 WORTH_IT = 1 << 20
-"""Elements from which compiling for a second is worth it; once on a machine where numba can keep its cache."""
+"""Smallest array, in elements, for which compiling for a second saves time. Numba may cache the compiled code."""
 GROUPS = 4096
-"""Groups that are searched at a time: with blocks of 16 they fit the cache of a core."""
+"""Groups that are searched together: with blocks of 16, they fit the cache of a core."""
 
 
 def supports(scheme: QuantScheme) -> bool:
@@ -48,16 +48,16 @@ def supports(scheme: QuantScheme) -> bool:
 
 
 def least_error(x: Array, scheme: QuantScheme, rule: ScaleRule) -> tuple[QuantParams, Array]:
-    """Find for each group a scale with nearly the least squared error; scales of integers do not shrink the values.
+    """Find a scale with nearly the least squared error for each group. Scales of integers do not shrink the values.
 
     Args:
         x: float32 or float16, of any shape; C-contiguous arrays are faster.
-        scheme: A scheme that :func:`supports` allows.
-        rule: In which type scales are stored, and whether they may be negative.
+        scheme: A scheme that :func:`supports` accepts.
+        rule: The type in which scales are stored, and whether scales may be negative.
 
     Returns:
-        The parameters, and the largest magnitude of each group as float32 in the scale's shape. A group of zeros only
-        gets the scale 1, or the smallest legal scale where scales are quantized.
+        The parameters, and the largest magnitude of each group as float32 in the scale's shape. A group of zeros gets
+        the scale 1, or the smallest legal scale if scales are quantized.
 
     Raises:
         ArgumentError: The scheme is not supported, or a value is not finite.
@@ -101,13 +101,13 @@ def _on_the_grid(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ladder:
-    """The candidate scales, as values that the model stores.
+    """The candidate scales of each group: consecutive values of the fp8 grid.
 
     Attributes:
         amax: Largest magnitude of each group.
         fmt: Format of the codes.
         steps: Every scale of the fp8 grid, smallest first.
-        outer: The constants with which scales are quantized.
+        outer: The parameters of the scales.
     """
 
     amax: Array
@@ -121,12 +121,12 @@ class _Ladder:
         return STEPS_UP + STEPS_DOWN + 1
 
     def tops(self, part: slice, steps: Array) -> Array:
-        """Return the position on the grid of the first candidate of some groups, ``[groups]``."""
+        """Return the positions in ``steps`` of the largest candidates of some groups, ``[groups]``."""
         found: Array = np.searchsorted(steps, self.amax[part] / FLOAT32.type(self.fmt.high)) + STEPS_UP
         return found
 
     def rungs(self, steps: Array, tops: Array, numbers: Array) -> Array:
-        """Return candidates of some groups as float32; the higher the number, the smaller the scale."""
+        """Return the candidates with the given numbers as float32; number 0 is the largest scale."""
         places = tops - np.clip(numbers, 0, self.height - 1)
         scales: Array = steps[np.clip(places, 0, steps.size - 1)]
         return scales
@@ -142,7 +142,7 @@ def _ladder(amax: Array, scheme: QuantScheme, rule: ScaleRule) -> _Ladder:
 
 
 def _distinct(steps: Array, outer: QuantParams, rule: ScaleRule) -> Array:
-    """Return the steps that survive a round trip through a storage type of few bits unchanged."""
+    """Return the steps that stay the same when they are stored in ``rule.dtype`` and quantized again."""
     inner = outer.scheme
     codes = quantize(steps.astype(FLOAT32), outer.scale, inner.format, inner.granularity)
     exact = dequantize(codes, outer.scale, inner.granularity, output_dtype=rule.dtype) == steps
@@ -164,7 +164,7 @@ def _magnitudes(tile: Array, values: Array, amax: Array) -> None:
 
 
 def _search(values: Array, blocks: BlockLayout, part: slice, ladder: _Ladder, scale: Array) -> None:
-    """Find the best of every :data:`STRIDE`-th candidate, then the best of its neighbours."""
+    """Find the best of every :data:`STRIDE`-th candidate, then the best of its neighbors."""
     tile = _gather(values, blocks, part)
     evaluate: Any = _tiles().evaluate if _compiled(values) else evaluate_by_rows
     high = FLOAT32.type(ladder.fmt.high)
@@ -187,7 +187,7 @@ def evaluate_by_rows(tile: Array, steps: Array, high: Any, found: tuple[Array, A
         tile: float32 ``[elements of a group, groups]``.
         steps: Candidate scales, float32 ``[candidates, groups]``.
         high: Largest value of the format.
-        found: For each group the best scale so far and its error, float32; both are updated.
+        found: The best scale so far of each group and its error, float32; both are updated.
     """
     best, least = found
     for step in steps:
@@ -222,7 +222,7 @@ _THREAD = threading.local()
 
 
 def _scratch(shape: tuple[int, int]) -> Array:
-    """Return memory of this thread that later calls use again: new pages cost more than the work."""
+    """Return memory that this thread uses again in later calls: new memory pages cost more time than the work."""
     size = shape[0] * shape[1]
     kept: Array | None = getattr(_THREAD, "tile", None)
     if kept is None or kept.size < size:

@@ -1,1 +1,1 @@
-"""Apply fixes to a model, prove them by running it, and look again until nothing is left to fix."""
+"""Apply fixes to a model, prove them by running the model, and repeat until no fix is left."""

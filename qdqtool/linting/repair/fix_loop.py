@@ -1,7 +1,7 @@
 """Apply the fixes of ``--fix`` and ``normalize`` in batches without conflicts, prove each batch, and repeat.
 
 A safe fix is kept only if the model computes the same bits afterwards. A batch that fails is halved until the faulty
-fix is alone; that one is refused.
+fix is alone in its batch; then this fix is refused.
 """
 
 import enum
@@ -39,12 +39,12 @@ Place = tuple[ScopePath, tuple[str, ...]]
 
 @dataclass(slots=True)
 class Claims:
-    """The places that are taken: aspects of nodes and tensors."""
+    """The places that the edits of a batch use: aspects of nodes and tensors. No two fixes may use the same place."""
 
     _taken: dict[Place, set[object]] = field(default_factory=dict)
 
     def add(self, edits: Sequence[Edit]) -> bool:
-        """Take the places of ``edits`` and return True; if any place is taken already, take none and return False."""
+        """Take all places of ``edits`` and return True, or take none and return False if one is already taken."""
         wanted = [place for edit in edits if (place := _place(edit)) is not None]
         if any(self._is_taken(where, aspect) for where, aspect in wanted):
             return False
@@ -78,7 +78,7 @@ NEEDS_UNSAFE = "it changes numbers; --unsafe-fixes applies it"
 
 
 class Permission(enum.Enum):
-    """Which fixes may be applied: proven ones, also those that change numbers, or all with the difference stated."""
+    """Which fixes may be applied: proven fixes, also fixes that change numbers, or all with the difference reported."""
 
     SAFE = "safe"
     UNSAFE = "unsafe"
@@ -87,12 +87,12 @@ class Permission(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """Something that can be fixed.
+    """A fault or foreign form that can be fixed.
 
     Attributes:
         code: Code of the rule, or name of the pattern.
-        node: Where; None for the model as a whole.
-        fixes: Ways to do it, the best one first.
+        node: The node to fix; None for the model as a whole.
+        fixes: Alternative fixes, the best first.
     """
 
     code: str
@@ -146,7 +146,7 @@ class Repair:
     _unfit: dict[object, RefusedFix] = field(init=False, default_factory=dict)
 
     def run(self) -> Repaired:
-        """Fix what can be fixed."""
+        """Apply all fixes that can be applied."""
         self._original = self.model
         proposals = list(self.source(RuleContext(self.model.fork())))
         if not proposals:
@@ -169,7 +169,7 @@ class Repair:
         )
 
     def _attempt(self) -> bool:
-        """Try one batch; return False when nothing is left to try."""
+        """Try one batch of fixes; return False if no fix is left to try."""
         context = RuleContext(self.model.fork())
         proposals = list(self.source(context))
         labels: tuple[Label, ...] = ("safe",) if self.permission is Permission.SAFE else ("safe", "unsafe")
@@ -181,7 +181,7 @@ class Repair:
         return False
 
     def _batch(self, context: RuleContext, proposals: Iterable[Proposal], label: Label) -> list[_Chosen]:
-        """Return the fixes of that label that do not conflict."""
+        """Return fixes with the given label that do not conflict with each other."""
         namer, claims, seen = Namer(context.view), Claims(), set[object]()
         batch: list[_Chosen] = []
         for proposal in proposals:
@@ -194,7 +194,7 @@ class Repair:
         return raising or batch
 
     def _choose(self, context: RuleContext, namer: Namer, proposal: Proposal, label: Label) -> _Chosen | None:
-        """Return the first alternative that fits, if it has that label."""
+        """Return the first alternative that can be applied, or None if it has another label."""
         for number, fix in enumerate(proposal.fixes):
             if (proposal.key, number) in self._refused:
                 continue
@@ -235,7 +235,7 @@ class Repair:
         self.model, self._now = swept.model, run
 
     def _problem(self, run: Run, proof: Proof | None, label: Label) -> str | None:
-        """Return why a batch cannot be kept; None where it can."""
+        """Return why a batch cannot be kept, or None if it can be kept."""
         if self._now.failure is None and run.failure is not None:
             return f"ONNX Runtime cannot run the result: {run.failure}"
         if proof is None or label == "unsafe" or self.permission is Permission.REWRITE:
@@ -262,7 +262,7 @@ class Repair:
         )
 
     def _fail(self, batch: Sequence[_Chosen], reason: str) -> None:
-        """Halve the batch; refuse a fix that fails alone, after which the next attempt tries a whole batch again."""
+        """Halve the batch for the next attempt. If its only fix failed, refuse it; the next attempt tries others."""
         if len(batch) > 1:
             self._limit = len(batch) // 2
             return
@@ -274,7 +274,7 @@ class Repair:
             self._refused[chosen.key] = _refusal(chosen.proposal, chosen.fix, reason)
 
     def _refuse_what_is_left(self) -> None:
-        """Record what ``--unsafe-fixes`` would do, and drop refusals of places where another fix did fit."""
+        """Record the fixes that ``--unsafe-fixes`` would apply, and drop refusals for places that are now repaired."""
         left = list(self.source(RuleContext(self.model.fork())))
         keys = {proposal.key for proposal in left}
         self._unfit = {key: refusal for key, refusal in self._unfit.items() if key in keys}

@@ -1,4 +1,4 @@
-"""Measure how far the outputs of a model move by a change, and what its quantization noise is before and after."""
+"""Measure how far a change moves the outputs of a model, and the quantization noise before and after."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from qdqtool.numerics.dtypes import Array
 
 
 def output_changes(original: Model, before: Run, after: Run, prover: Prover) -> tuple[OutputChange, ...]:
-    """Return how far each output moved, and its noise against the model without Q/DQ, before and after."""
+    """Return how far each output moved, and its noise relative to the model without Q/DQ, before and after."""
     if before.failure or after.failure:
         return ()
     twin = _twin_run(original, prover)
@@ -41,7 +41,7 @@ def _output_change(
     steps: float | None = None
     for index, (first, second) in enumerate(zip(before, after, strict=True)):
         moved.add(first[name], second[name])
-        # Where the number of elements depends on the data, as of a Compress, a change may change the shape.
+        # If the number of elements depends on the data, as for a Compress, the fix may change the shape.
         if first[name].shape != second[name].shape:
             continue
         if twin.samples:

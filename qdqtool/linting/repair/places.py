@@ -1,7 +1,7 @@
-"""Find the tensors at which a change of a model must show: outputs of the nodes that read what was changed.
+"""Find the tensors that show the effect of a change: outputs of the nodes that read the changed tensors.
 
 The outputs of a model may hide a change. A classifier whose Softmax is saturated gives the same bits for every input,
-whatever happens to a scale inside. What the next operators make of the changed tensors hides nothing.
+even if a scale inside the model changes. The outputs of the next operators show such a change.
 """
 
 from collections.abc import Iterator
@@ -18,12 +18,12 @@ MAX_PLACES = 64
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A tensor of both models, next to a change.
+    """A tensor next to a change that exists in both models.
 
     Attributes:
-        key: Its scope and name.
-        readers: The outputs of the operators that read it. Where these are all equal, the tensor itself may differ: a
-            pair moved from one side of a Relu to the other.
+        key: Scope and name of the tensor.
+        readers: The outputs of the operators that read the tensor. If all of these are equal, the tensor itself may
+            differ, for example if a pair moved from one side of a Relu to the other.
     """
 
     key: TensorKey
@@ -36,9 +36,9 @@ class Place:
 
 
 def changed_places(before: ModelIndex, after: ModelIndex) -> tuple[Place, ...]:
-    """Return the places next to every node that one model has and the other has not, at most :data:`MAX_PLACES`.
+    """Return the places next to every node that only ``after`` has, at most :data:`MAX_PLACES`.
 
-    A constant that changed has another name, and so its readers changed: no edit changes one in place.
+    Edits never change a constant in place: a changed constant has another name, and so its readers changed too.
     """
     known = {(node.scope.path, node.proto.SerializeToString(deterministic=True)) for node in before.view.nodes()}
     old = _FloatTensors(before)
@@ -56,7 +56,7 @@ def changed_places(before: ModelIndex, after: ModelIndex) -> tuple[Place, ...]:
 
 
 class _FloatTensors:
-    """The float tensors that operators of a model make, by scope and name, with the operator."""
+    """The float tensors of a model by scope and name, each with the operator that makes it."""
 
     def __init__(self, index: ModelIndex) -> None:
         self._makers = {
@@ -68,15 +68,15 @@ class _FloatTensors:
         }
 
     def __contains__(self, value: Value) -> bool:
-        """Whether an operator of the same name makes a float tensor of the same name."""
+        """Whether this model has a float tensor with the same name, made by an operator of the same type."""
         maker = value.producer
         return maker is not None and self._makers.get(tensor_key(value)) == (maker.domain, maker.op_type)
 
 
 def _computes(node: NodeView, index: ModelIndex) -> bool:
-    """Return whether a node makes floats of activations, and is neither Q nor DQ."""
-    # What stands between Q and DQ is passed by: the same values may have other codes. So is what only constants reach,
-    # such as the Transpose of a weight: no run reads it, and what it changes shows at the operator that reads it.
+    """Return whether a node makes float activations, and is neither Q nor DQ."""
+    # Nodes between Q and DQ are skipped: the same values may have other codes. Nodes with only constant inputs, such as
+    # the Transpose of a weight, are skipped too: a change there shows at the operator that reads their output.
     return not is_qdq(node) and any(_is_activation(value, index) for value in node.present_outputs)
 
 
@@ -85,7 +85,7 @@ def _is_activation(value: Value, index: ModelIndex) -> bool:
 
 
 def _next_operators(node: NodeView, index: ModelIndex) -> Iterator[NodeView]:
-    """Yield the operators on floats that read the outputs of a node, through Q, DQ and what moves codes."""
+    """Yield the next operators on floats after a node, across Q, DQ and operators that move codes."""
     pending, seen = [node], {node}
     while pending:
         for value in pending.pop().present_outputs:

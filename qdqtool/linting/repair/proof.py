@@ -46,11 +46,11 @@ class Proof:
     """The comparison of a model before and after a change.
 
     Attributes:
-        outputs: The first difference of an output, in words; None where all have the same bits.
+        outputs: The first difference of an output, in words; None if all outputs have the same bits.
         places: How many tensors next to the change were compared.
-        place: The first difference of such a tensor, in words; None where they are equal.
-        varies: Whether anything that was compared differs between two samples. A tensor that
-            is constant over the samples proves nothing: it often stays the same although the model changed.
+        place: The first difference of such a tensor, in words; None if all are equal.
+        varies: Whether any compared tensor differs between two samples. A tensor that is constant over the samples
+            proves nothing: it often stays the same although the model changed.
     """
 
     outputs: str | None
@@ -60,12 +60,12 @@ class Proof:
 
     @property
     def holds(self) -> bool:
-        """Whether everything that was compared has the same bits, and was not the same on every sample."""
+        """Whether all compared tensors have the same bits before and after, and vary over the samples."""
         return self.outputs is None and self.place is None and self.varies
 
     @property
     def problem(self) -> str | None:
-        """Why nothing is proven; None where it holds."""
+        """Why the proof does not hold; None if it holds."""
         if self.outputs is not None:
             return self.outputs
         if self.place is not None:
@@ -73,7 +73,7 @@ class Proof:
         return None if self.varies else NOTHING_VARIES
 
     def words(self, samples: str) -> str:
-        """Return what is proven where the outputs have the same bits."""
+        """Describe in words what equal outputs prove."""
         if self.problem is not None:
             return f"outputs are bit-equal on {samples}, but {self.place or NOTHING_VARIES}"
         tensors = f" and {plural(self.places, 'tensor')} next to the change" if self.places else ""
@@ -85,11 +85,11 @@ class Prover:
     """Runs models on the same feeds in the reference session.
 
     Args:
-        model: The model whose inputs the feeds are for.
-        request: The feeds. Where random feeds cannot be drawn, every run fails with the reason.
+        model: The model that defines the inputs.
+        request: The requested feeds. If random feeds cannot be drawn, every run fails with the reason.
 
     Raises:
-        UsageError: Data that the user gave does not fit the model.
+        UsageError: The user's data does not fit the model.
     """
 
     model: Model
@@ -125,7 +125,7 @@ class Prover:
             return Run(failure=reason(error))
 
     def prove(self, before: tuple[Model, Run], after: tuple[Model, Run]) -> Proof:
-        """Compare two models that ran, with the outputs of their runs, also at the tensors next to the change."""
+        """Compare two models: the outputs of their runs, and the tensors next to the change."""
         outputs = same_bits(before[1], after[1])
         is_varied = len(before[1].samples) < MIN_SAMPLES or not self.model.proto.graph.input or _varies(before[1])
         if outputs is not None:
@@ -141,7 +141,7 @@ class Prover:
         return Proof(None, len(compared), fault, varied)
 
     def _digests(self, index: ModelIndex, keys: Iterable[TensorKey]) -> dict[TensorKey, list[bytes]]:
-        """Return a digest of each tensor for each sample; without those that cannot be read."""
+        """Return a digest of each tensor for each sample, without tensors that cannot be read."""
         assert self._feeds is not None
         values = [index.view.scope(path).values[name] for path, name in keys]
         if not values:
@@ -162,7 +162,7 @@ class Prover:
 
 
 def _session(model: Model) -> ModelSession:
-    """Open a session in ONNX Runtime, or with our own core for the nodes that it refuses."""
+    """Open a session in ONNX Runtime; qdqtool's own core runs the nodes that ONNX Runtime refuses."""
     try:
         return Session(model, Profile.UNPACKED)
     except QdqError:
@@ -173,7 +173,7 @@ def _session(model: Model) -> ModelSession:
 
 
 def same_bits(before: Run, after: Run) -> str | None:
-    """Return None where all outputs have the same bits on all samples, else the first difference in words."""
+    """Return the first difference in words, or None if all outputs have the same bits on all samples."""
     for index, (first, second) in enumerate(zip(before.samples, after.samples, strict=True)):
         for name, array in first.items():
             if not equal_bits(array, second[name]):
@@ -192,13 +192,12 @@ def same_values(before: Run, after: Run) -> bool:
 
 
 def _varies(run: Run) -> bool:
-    """Return whether any output differs between two samples."""
     first, *others = run.samples
     return any(not equal_bits(array, other[name]) for other in others for name, array in first.items())
 
 
 def _digest(arrays: Iterable[Array]) -> bytes:
-    """Return a digest of arrays: of their types, shapes and bits; the sign of zeros does not count."""
+    """Return a digest of the types, shapes and bits of arrays; the sign of zeros is ignored."""
     found = hashlib.blake2b()
     for array in arrays:
         plain = array + 0.0 if array.dtype.kind == "f" else array
@@ -208,7 +207,7 @@ def _digest(arrays: Iterable[Array]) -> bytes:
 
 
 def _is_fault(place: Place, equal: AbstractSet[TensorKey]) -> bool:
-    """Return whether a place differs, and it is not known that nothing of it reaches the operators that read it."""
+    """Return whether a tensor differs, unless it has readers and the outputs of all of them are equal."""
     return place.key not in equal and not (place.readers and equal >= set(place.readers))
 
 

@@ -13,10 +13,10 @@ class Change:
 
     Attributes:
         code: Code of the rule, or name of the pattern.
-        label: ``safe`` when it was proven that the outputs stay the same to the bit, else ``unsafe``.
-        description: What it did, in one line.
+        label: ``safe`` if the outputs are proven to be equal to the bit, otherwise ``unsafe``.
+        description: What the fix did, in one line.
         node: Label of the node, or None.
-        graph: Its scope; empty for the main graph.
+        graph: Scope of the node; empty for the main graph.
         proof: The evidence for the label.
     """
 
@@ -34,11 +34,11 @@ class RefusedFix:
 
     Attributes:
         code: Code of the rule, or name of the pattern.
-        label: The label of its offer.
-        description: What it would have done.
+        label: ``safe`` or ``unsafe``, as the rule declares the fix.
+        description: What the fix would have done.
         node: Label of the node, or None.
-        graph: Its scope; empty for the main graph.
-        reason: Why it was not applied.
+        graph: Scope of the node; empty for the main graph.
+        reason: Why the fix was not applied.
     """
 
     code: str
@@ -51,20 +51,20 @@ class RefusedFix:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputChange:
-    """One output, fixed against unfixed, on the same feeds.
+    """One output of the fixed model, compared with the unfixed model on the same feeds.
 
-    The ratios before and after are taken against the same model without Q/DQ (``qdqtool strip``).
+    ``before_db`` and ``after_db`` compare with the same model without Q/DQ (``qdqtool strip``).
 
     Attributes:
-        name: The output.
+        name: Name of the output.
         exact: Whether every element has the same bits.
         equal: Whether every element is equal; zeros may differ in sign.
-        other_shapes: Samples in which the shape changed. The numbers below are those of the other samples.
+        other_shapes: Number of samples in which the shape changed. The numbers below leave these samples out.
         max_abs: Largest absolute difference.
-        max_steps: The same in steps of the DQ that produces the output; None where no DQ with one constant scale does.
-        sqnr_db: Signal of the unfixed output over the change, in dB; None where they are equal.
-        before_db: Signal to quantization noise before, in dB; None where it is unknown or there is no noise.
-        after_db: The same afterwards.
+        max_steps: Largest difference in steps of the DQ that makes the output; None without such a DQ with one scale.
+        sqnr_db: Signal of the unfixed output over the change, in dB; None if the outputs are equal.
+        before_db: Signal to quantization noise before the fixes, in dB; None if it is unknown or there is no noise.
+        after_db: Signal to quantization noise after the fixes, in dB; None as for ``before_db``.
     """
 
     name: str
@@ -84,11 +84,11 @@ class Repaired:
 
     Attributes:
         changes: Every fix that was applied, in order.
-        removed: Constants and nodes that were removed because, after a change, nothing reads them.
+        removed: Constants and nodes that were removed because no node reads them after a change.
         refused: Every fix that was not applied.
-        outputs: The outputs afterwards; empty where nothing changed or ONNX Runtime cannot run both models.
+        outputs: The changes of the outputs; empty if nothing changed or ONNX Runtime cannot run both models.
         feeds: The feeds from which the outputs were computed, in words.
-        unproven: Why ONNX Runtime cannot run the model as it was; None where it can.
+        unproven: Why ONNX Runtime cannot run the original model; None if it can.
     """
 
     changes: tuple[Change, ...] = ()
@@ -104,13 +104,13 @@ class FixedModel:
     """One model that was fixed.
 
     Attributes:
-        path: Its file.
-        targets: The findings that are left, for each target; empty for a model that cannot be read.
-        error: Why it cannot be read, or None.
-        output: The file that was written; None where none was.
-        external_data: The data file beside it, if any.
-        repaired: What was done; None for a model that cannot be read.
-        diff: The changes as a unified diff of the graph, where one was asked for.
+        path: File of the model.
+        targets: The remaining findings for each target; empty for a model that cannot be read.
+        error: Why the model cannot be read, or None.
+        output: The file that was written, or None.
+        external_data: The external data file of ``output``, or None.
+        repaired: The changes; None for a model that cannot be read.
+        diff: The changes as a unified diff of the graph, if ``--diff`` was given.
     """
 
     path: str
@@ -128,7 +128,7 @@ class FixReport(Report):
 
     Attributes:
         models: One report for each model.
-        summary: Counts of the findings that are left.
+        summary: Counts of the remaining findings.
     """
 
     models: tuple[FixedModel, ...]
@@ -140,9 +140,9 @@ class NormalizeReport(Report):
     """The result of ``normalize``.
 
     Attributes:
-        model: The input.
-        output: The ``.onnx`` file written.
-        external_data: The data file beside it, if any.
+        model: The input file.
+        output: The ``.onnx`` file that was written.
+        external_data: The external data file of ``output``, or None.
         repaired: The rewrites, and their effect on the outputs.
     """
 
@@ -153,9 +153,9 @@ class NormalizeReport(Report):
 
     @property
     def existing(self) -> str | None:
-        """How ``quantize`` gives pairs to data that is no longer quantized at run time; None where there is none.
+        """The value of ``quantize --existing`` for the result, or None if no data was quantized at run time.
 
-        ``keep``, or ``replace`` where weights have zero points that no kernel of TensorRT accepts.
+        ``keep``, or ``replace`` if weights have zero points that no kernel of TensorRT accepts.
         """
         if not any(change.code in {"dynamic-pair", "dynamic-product"} for change in self.repaired.changes):
             return None

@@ -1,4 +1,4 @@
-"""Print a model as text for a unified diff, one line for each node: Q and DQ with constants, others with inputs."""
+"""Write a model as text for a unified diff, one line for each node; Q and DQ nodes show their constants."""
 
 import difflib
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ SHOWN = 4
 
 
 def unified_diff(before: Model, after: Model, name: str) -> str:
-    """Return the unified diff of the text of two models; empty where nothing differs.
+    """Return the unified diff of the text of two models, or an empty string if nothing differs.
 
     Args:
         before: The model before the change.
-        after: The model after it.
-        name: The name in the header. Strings from the models are raw.
+        after: The model after the change.
+        name: The name in the header. Strings from the models are not escaped.
     """
     lines = difflib.unified_diff(
         list(_lines(before)), list(_lines(after)), name, f"{name} (fixed)", lineterm="", n=CONTEXT

@@ -1,6 +1,6 @@
-"""The rules of the linter, one a module. The package is walked: there is no list to edit.
+"""The rules of the linter: one rule in each module. The package is walked: there is no list to edit.
 
-A module holds one subclass of :class:`qdqtool.linting.rules.support.rule.Rule`.
+Each module has one subclass of :class:`qdqtool.linting.rules.support.rule.Rule`.
 """
 
 import functools
@@ -25,16 +25,16 @@ from qdqtool.registry import load_unit, suggestion, unit_names
 
 @functools.cache
 def catalogue() -> tuple[Rule, ...]:
-    """Every rule, sorted by code."""
+    """Return every rule, sorted by code."""
     found = (_rule_of(name) for name in unit_names(_package))
     return tuple(sorted(found, key=lambda rule: rule.code))
 
 
 def get(code_or_name: str) -> Rule:
-    """Return the rule of a code (``QP101``, in upper or lower case) or dotted name.
+    """Return the rule with a code (``QP101``, in upper or lower case) or a dotted name.
 
     Raises:
-        ArgumentError: There is none.
+        ArgumentError: No rule has this code or name.
     """
     for rule in catalogue():
         if code_or_name.upper() == rule.code or code_or_name.lower() == rule.name:
@@ -43,7 +43,7 @@ def get(code_or_name: str) -> Rule:
 
 
 def _unknown(word: str, message: str) -> ArgumentError:
-    """Return the error of a word that names no rule, with the words like it."""
+    """Return the error for a word that names no rule, with similar words as suggestions."""
     legal = [each for rule in catalogue() for each in (rule.code, rule.name)]
     hint = "`qdqtool rules` lists them all, `qdqtool explain` the pages of the manual"
     return ArgumentError(f"{message}{suggestion(word, legal)}", hint=hint)
@@ -52,15 +52,16 @@ def _unknown(word: str, message: str) -> ArgumentError:
 def choose(
     select: Iterable[str] | None, ignore: Iterable[str] | None, extend_select: Iterable[str] = ()
 ) -> tuple[Rule, ...]:
-    """Return the rules that are selected, by prefixes of their codes or names.
+    """Return the selected rules. Prefixes of codes or names select and ignore rules.
 
-    ``ALL`` stands for every rule; a dotted name, or the part before its dot, is a prefix too. Where a rule is both
-    selected and ignored, the prefix that matches fewer rules decides; it is ignored where both match as many.
+    ``ALL`` stands for every rule; a dotted name, or the part before its dot, is a prefix too. If a rule is both
+    selected and ignored, the prefix that matches fewer rules decides. If both prefixes match equally many rules, the
+    rule is ignored.
 
     Args:
-        select: Prefixes; None for every rule.
-        ignore: Prefixes.
-        extend_select: Prefixes besides ``select``.
+        select: Prefixes of the rules to select; None for every rule.
+        ignore: Prefixes of the rules to ignore.
+        extend_select: Prefixes to select in addition to ``select``.
     """
     selected = _widths([*(["ALL"] if select is None else select), *extend_select])
     ignored = _widths(ignore or ())
@@ -74,7 +75,7 @@ def matching(prefix: str) -> tuple[Rule, ...]:
     """Return the rules that a prefix matches.
 
     Raises:
-        ArgumentError: It matches none.
+        ArgumentError: The prefix matches no rule.
     """
     found = tuple(rule for rule in catalogue() if _matches(rule, prefix))
     if not found:
@@ -83,7 +84,7 @@ def matching(prefix: str) -> tuple[Rule, ...]:
 
 
 def _widths(prefixes: Iterable[str]) -> dict[Rule, int]:
-    """Return each rule that a prefix matches, with the number of rules that the narrowest such prefix matches."""
+    """Return each matched rule with the number of rules that its narrowest matching prefix matches."""
     widths: dict[Rule, int] = {}
     for found in map(matching, prefixes):
         for rule in found:

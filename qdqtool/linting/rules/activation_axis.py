@@ -21,11 +21,12 @@ ONE_SCALE = Offer("unsafe", "gives the whole tensor the largest of the scales")
 class ActivationAxis(Rule):
     """An activation has one scale.
 
-    Why it matters: NVIDIA documents per-tensor scales for activations. The parser takes more, but then a Conv runs in
-    float, and so does a MatMul or Gemm with scales along the axis that it sums over: the pair only rounds. Scales for
-    the rows of a MatMul stay int8 in TensorRT for RTX; that is a warning, since nobody promises it.
+    Why it matters: NVIDIA documents per-tensor scales for activations. The parser accepts more scales. But then a Conv
+    runs in float, and so does a MatMul or Gemm with scales along the axis that it sums over: the pair only rounds. A
+    MatMul with one scale for each row still runs in int8 in TensorRT for RTX. This is a warning, because NVIDIA does
+    not document it.
 
-    Bad: a pair with a scale for each channel in front of a Conv.
+    Bad: a pair in front of a Conv, with a scale for each channel.
 
     Good: one scale for the activation, per-axis scales for the weight.
     """
@@ -64,7 +65,7 @@ class ActivationAxis(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at every Q of data, and every DQ that reads data from elsewhere than a Q."""
+        """Look at every Q of data, and every DQ whose data does not come from a Q."""
         for entry in context.qdq.nodes:
             if entry.granularity is None or entry.data is None or isinstance(entry.granularity, PerTensor):
                 continue
@@ -79,8 +80,8 @@ class ActivationAxis(Rule):
 
 
 def _is_weight(context: RuleContext, data: Value) -> bool:
-    """Return whether data is constant, or codes of a constant that a Clip keeps in a narrow range."""
-    # Measured with TensorRT for RTX: it builds float weight, Q, Clip, DQ with all products in int8.
+    """Return whether data is constant, or the codes of a constant, clipped to a narrow range."""
+    # Measured with TensorRT for RTX: float weight, Q, Clip, DQ is built with all products in int8.
     clip = data.producer
     quantizer = context.qdq.maker(clip.input(0)) if clip is not None and clip.is_op("Clip") else None
     if quantizer is not None and quantizer.is_quantize and quantizer.data is not None:

@@ -12,7 +12,7 @@ MAX_STEPS = 8
 MAX_HEAD = 256
 INT8_HEADS = frozenset({16, 32, 64})
 SIXTEEN_BITS = frozenset({"float16", "bfloat16"})
-# The pattern that TensorRT recognizes as attention: scaling, mask and bias may stand between product and Softmax.
+# The pattern that TensorRT recognizes as attention: scaling, mask and bias may come between product and Softmax.
 TO_SOFTMAX = ("Add", "Cast", "Div", "Identity", "Mul", "Where")
 
 FOUR_PAIRS = """aq = QuantizeLinear (a, s, z)
@@ -25,22 +25,22 @@ FOUR_PAIRS = """aq = QuantizeLinear (a, s, z)
                 pd = DequantizeLinear (pq, s, z)
                 cq = QuantizeLinear (c, s, z)
                 cd = DequantizeLinear (cq, s, z)"""
-"""What the examples with pairs on all four operands do with a, b and c."""
+"""The pairs of a, b and c, for examples with pairs on all four operands."""
 
 
 class Attention(Rule):
     """Attention is quantized at all of its inputs or at none: queries, keys, the output of Softmax, values.
 
-    Why it matters: one kernel computes both products and the Softmax between them, and it exists for operands of one
-    type. With some of the four in fp8 or int8 and some not, the two products and the Softmax run one by one and write
-    the whole matrix of scores to memory in between. TensorRT for RTX has that kernel for float8e4m3fn and heads of at
-    most 256, and for int8 and heads of 16, 32 or 64. In int8, and around float32, it also needs a pair on the result,
-    which is there where the next layer is quantized.
+    Why it matters: one fused kernel computes both products and the Softmax between them. The kernel exists only if all
+    four operands have the same type. If only some of them are fp8 or int8, the two products and the Softmax run one by
+    one and write the whole matrix of scores to memory. TensorRT for RTX has the kernel for float8e4m3fn with heads of
+    at most 256, and for int8 with heads of 16, 32 or 64. In int8, and in float8e4m3fn with float32 around it, the
+    result needs a pair too; it has one if the next layer is quantized.
 
     Bad: pairs on queries and keys, none on the Softmax output and the values.
 
     Good: four pairs, and one on the result. The Softmax output lies between 0 and 1, so its scale can be fixed: 1/448
-    for float8e4m3fn. There is no fix: the ranges of the other three are known to a calibration only.
+    for float8e4m3fn. There is no fix: only a calibration finds the ranges of the other three.
     """
 
     code = "QL307"
@@ -116,7 +116,7 @@ class Attention(Rule):
     )
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at the product in front of each Softmax and the one behind it."""
+        """Look at the product before each Softmax and the product after it."""
         products = {product.node: product for product in context.products if product.node.is_op("MatMul")}
         for node in context.nodes:
             if not node.is_op("Softmax"):
@@ -138,7 +138,7 @@ class Attention(Rule):
 
 
 def _unfused(context: RuleContext, first: Product, second: Product) -> Faults:
-    """Yield why there is no fused kernel for this attention with four pairs."""
+    """Yield a fault if there is no fused kernel for this attention with four pairs."""
     assert first.left is not None
     quantized, made = kind(first.left.dequantize.quantized_type), kind(context.elem_type(first.node.output()))
     shape = context.shape(first.node.input(0))
@@ -156,15 +156,15 @@ def _unfused(context: RuleContext, first: Product, second: Product) -> Faults:
 
 
 def _needs_codes(quantized: str, made: str) -> bool:
-    """Return whether the fused kernel needs codes as its result too."""
-    # There is no fused kernel for int8 in float32 to lose: TensorRT for RTX runs two int8 products and a Softmax.
+    """Return whether the fused kernel exists only with a quantized result."""
+    # int8 in float32 has no fused kernel in any case: TensorRT for RTX runs two int8 products and a Softmax.
     return made in SIXTEEN_BITS if quantized == "int8" else made == "float32"
 
 
 def _is_quantized_again(context: RuleContext, value: Value | None) -> bool:
-    """Return whether only Qs read ``value``, directly or behind operators that only move values."""
+    """Return whether only Qs read ``value``, directly or after operators that only move values."""
     for _ in range(MAX_STEPS):
-        # Exporters ask the shape of what they flatten, which reads no value.
+        # Exporters read the shape of a tensor to flatten it. This does not read its values.
         uses = value.uses if value is not None else []
         readers = [use.node for use in uses if not use.node.is_op("Shape", "Size")]
         entries = [context.qdq.get(node) for node in readers]
@@ -177,8 +177,8 @@ def _is_quantized_again(context: RuleContext, value: Value | None) -> bool:
 
 
 def _before(value: Value | None) -> NodeView | None:
-    """Return the nearest MatMul of which ``value`` is the scaled and masked product."""
-    # The mask may be computed too, and stand first: all inputs are followed.
+    """Return the nearest MatMul whose product, scaled and masked, is ``value``."""
+    # All inputs are followed: the mask may be computed too, and may be the first input.
     pending, seen = [value], set[NodeView]()
     while pending and len(seen) < MAX_STEPS:
         value = pending.pop(0)

@@ -13,12 +13,11 @@ class AttentionOperator(Rule):
     """No pair quantizes an input of the Attention operator.
 
     Why it matters: TensorRT for RTX computes the operator in one float16 or bfloat16 kernel. Pairs on its inputs run as
-    kernels of their own in front of it, that only round: they cost time and accuracy and gain nothing.
+    separate kernels before it and only round: they cost time and accuracy and gain nothing.
 
     Bad: Q and DQ on the queries, keys and values of Attention.
 
-    Good: Attention on float tensors, or MatMul, Softmax and MatMul with float8e4m3fn pairs on all four inputs, which is
-    one fp8 kernel.
+    Good: Attention on float tensors. Or MatMul, Softmax, MatMul with fp8 pairs on all four inputs: one fp8 kernel.
     """
 
     code = "QL314"
@@ -49,7 +48,7 @@ class AttentionOperator(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look for a DQ behind each of the three inputs."""
+        """Look for a DQ that makes one of the three inputs."""
         walk = Walk(context.index)
         for node in context.nodes:
             if not node.is_op("Attention"):

@@ -1,4 +1,4 @@
-"""QS011: attributes that no Q or DQ has, or with values that they cannot have."""
+"""QS011: attributes of a Q or DQ that ONNX does not define, or with values that it does not allow."""
 
 import onnx
 from onnx import AttributeProto
@@ -12,14 +12,14 @@ from qdqtool.models.targets import Target
 
 
 class AttributeUnknown(Rule):
-    """The attributes of a Q or DQ are those that ONNX defines, with values that it allows.
+    """ONNX defines every attribute of a Q or DQ and allows its value.
 
     Why it matters: onnx's checker and ONNX Runtime refuse a node with an attribute of another name or type. TensorRT's
-    parser skips what it does not know, so a misspelt ``axis`` quantizes another axis without a word.
+    parser skips unknown attributes, so a misspelt ``axis`` quantizes another axis without a message.
 
     Bad: QuantizeLinear <axes = 0>; axis = 1.0; a negative block_size; a DQ with output_dtype = INT8.
 
-    Good: axis, block_size, saturate, output_dtype, precision, as far as the operator and the opset have them.
+    Good: axis, block_size, saturate, output_dtype, precision, if the operator has them at the opset.
     """
 
     code = "QS011"
@@ -73,7 +73,7 @@ def _problem(entry: QdqNode, attribute: onnx.AttributeProto) -> tuple[str, str] 
     if attribute.name not in known:
         return "is not one of its own", listed(known)
     if attribute.ref_attr_name:
-        # The attribute of a node in a local function: each call of the function gives its value.
+        # This node is in a local function, and each call of the function gives the value of the attribute.
         return None
     if attribute.type != AttributeProto.INT:
         return "is no whole number", "an integer"
@@ -86,11 +86,11 @@ def _problem(entry: QdqNode, attribute: onnx.AttributeProto) -> tuple[str, str] 
 
 
 def _stops_parser(attribute: onnx.AttributeProto) -> bool:
-    """Return whether TensorRT's parser refuses the node because of this attribute; it ignores most unknown ones."""
-    # The other targets refuse every attribute that this rule reports.
-    # Measured with TensorRT for RTX: the parser asserts that only a Q has `precision`, and ITensor::getDimensions
-    # fails where `output_dtype` is neither float, half nor bfloat16. float64 passes, and so does an attribute that is
-    # no INT, such as `output_dtype = 1.0`. A Q has both attributes, and any number is right there.
+    """Return whether TensorRT's parser refuses the node for this attribute; it ignores most unknown attributes."""
+    # The other targets refuse every attribute that this rule reports. Measured with TensorRT for RTX: the parser
+    # asserts that only a Q has `precision`, and ITensor::getDimensions fails for another `output_dtype` than float,
+    # half or bfloat16. float64 passes, and so does an attribute that is not an INT, such as `output_dtype = 1.0`. A Q
+    # has both attributes, and any number is right for a Q.
     if attribute.type != AttributeProto.INT:
         return False
     return attribute.name == "precision" or (attribute.name == "output_dtype" and kind(attribute.i) != "float64")

@@ -1,4 +1,4 @@
-"""QA209: per-axis scales on an axis whose extent is not known."""
+"""QA209: per-axis scales on an axis whose extent is unknown."""
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -9,7 +9,7 @@ from qdqtool.models.targets import Target
 class AxisDynamic(Rule):
     """Per-axis scales belong to an axis of fixed extent.
 
-    Why it matters: TensorRT must know the number of channels when it builds; for a dynamic axis it stops with
+    Why it matters: TensorRT must know the number of channels at build time. For a dynamic axis the build stops with
     "ScaleMode is illegal".
 
     Bad: scales on axis 1 of an input [1, C] with C dynamic.

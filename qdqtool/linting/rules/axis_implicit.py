@@ -1,4 +1,4 @@
-"""QS002: scales of an axis that is not named."""
+"""QS002: several scales without an axis attribute."""
 
 from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import (
@@ -22,11 +22,11 @@ AXIS = Offer("safe", "writes the axis that is in force")
 
 
 class AxisImplicit(Rule):
-    """More than one scale comes with an explicit axis.
+    """A Q or DQ with more than one scale names the axis.
 
     Why it matters: the ONNX default is axis 1, which is the output channel of a MatMul weight but not of a Conv weight;
-    other systems have other defaults or none. A reader cannot tell a choice from an oversight. TensorRT before 10.15
-    may read axis 0 there (10.10 does, 10.15 does not).
+    other systems have other defaults or none. A reader cannot see whether axis 1 is meant or was forgotten. TensorRT
+    before 10.15 may read axis 0 instead (10.10 does, 10.15 does not).
 
     Bad: DequantizeLinear (conv_weight, scales, zero_points).
 
@@ -84,12 +84,12 @@ class AxisImplicit(Rule):
 
 
 def _impact(context: RuleContext, entry: QdqNode, target: Target) -> Impact | None:
-    """Return what a default axis unlike that of ONNX does to 1-D scales; None for a target with the ONNX default."""
+    """Return the impact of a default axis that differs from the ONNX default; None if the two are equal."""
     axis, scale, shape = target.default_axis, entry.scale_shape, context.data_shape(entry)
     assert scale is not None
     if axis is None or len(scale) != 1:
         return None
-    # With as many scales as the other axis has indices, the model builds and quantizes that axis.
+    # If the other axis has as many indices as there are scales, the model builds and quantizes that axis.
     return SILENT if not shape or shape[axis] == scale[0] else REFUSED
 
 

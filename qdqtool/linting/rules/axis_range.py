@@ -8,10 +8,10 @@ from qdqtool.models.targets import Target
 
 
 class AxisRange(Rule):
-    """The axis is one that the data has.
+    """The data has the axis that the node names.
 
-    Why it matters: onnx's checker does not look; ONNX Runtime fails at the first run and TensorRT at the build. With
-    one scale for the whole tensor everybody ignores the axis.
+    Why it matters: onnx's checker does not check the axis. ONNX Runtime fails at the first run and TensorRT at the
+    build. If the tensor has only one scale, the axis is ignored.
 
     Bad: axis 4 on a tensor of rank 4.
 
@@ -51,7 +51,7 @@ class AxisRange(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare the axis with the rank, where there is more than one scale."""
+        """Compare the axis with the rank if there is more than one scale."""
         for entry in context.qdq.nodes:
             if reads_axis_1(entry, target):
                 continue

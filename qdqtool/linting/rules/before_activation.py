@@ -16,14 +16,14 @@ BEHIND = Offer("safe", "moves the pair behind a Relu; a pair keeps 0 and the ord
 
 
 class BeforeActivation(Rule):
-    """No pair stands between a Conv, Gemm or MatMul and the activation behind it.
+    """There is no pair between a Conv, Gemm or MatMul and the activation after it.
 
-    Why it matters: the activation is computed in the registers of the operator in front of it. A pair between them
-    rounds and clips once more, on values that Relu or Clip throws away, and spends half of its codes on them.
+    Why it matters: the activation is computed in the registers of the operator before it. A pair between them rounds
+    and clips once more. It also spends half of its codes on values that Relu or Clip removes.
 
     Bad: Conv, Q, DQ, Relu.
 
-    Good: Conv, Relu, Q, DQ. Behind other activations the pair needs a range of its own: calibrate again.
+    Good: Conv, Relu, Q, DQ. If the activation is not a Relu, the pair after it needs a new range: calibrate again.
     """
 
     code = "QL305"
@@ -60,7 +60,7 @@ class BeforeActivation(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look for pairs that a weighted operator feeds alone, and that feed one activation alone."""
+        """Look for pairs between a weighted operator and an activation, without other readers."""
         for pair in context.qdq.pairs:
             data, uses = pair.quantize.data, pair.dequantize.uses
             if data is None or len(data.uses) != 1 or len(uses) != 1 or not _is_made_by_product(data):
@@ -82,7 +82,7 @@ def _is_made_by_product(value: Value) -> bool:
 def _fixes(pair: QdqPair, behind: NodeView) -> tuple[Fix, ...]:
     if not behind.is_op("Relu"):
         return ()
-    # Small negative numbers round to -0, which Relu keeps; behind the Relu there are none. Integers have one zero.
+    # Float codes: small negative numbers round to -0, which Relu keeps; after the Relu there are none.
     codes = format_of(pair.quantize.quantized_type)
     offer = BEHIND if codes is not None and codes.kind == "integer" else SIGNED_ZERO
     return (offer.fix(f"moves the pair behind Relu '{behind.label}'", _move, pair, behind),)
@@ -90,7 +90,7 @@ def _fixes(pair: QdqPair, behind: NodeView) -> tuple[Fix, ...]:
 
 def _move(pair: QdqPair, relu: NodeView, draft: Draft) -> None:
     quantize, dequantize, made = pair.quantize, pair.dequantize, relu.output()
-    # The Relu reads the output of the DQ; its own may be missing.
+    # The Relu reads the output of the DQ. The output of the Relu may be missing.
     assert dequantize.output is not None
     if len(quantize.uses) != 1 or made is None:
         raise UnfitError("something else reads the codes")

@@ -13,8 +13,8 @@ from qdqtool.models.targets import Target
 class BiasQuantized(Rule):
     """A bias stays float.
 
-    Why it matters: kernels add the bias to the accumulator. ONNX Runtime's quantizer stores it as int32 with a DQ in
-    front, which TensorRT's parser refuses; an int8 bias loads, is turned into float again and has only lost accuracy.
+    Why it matters: kernels add the bias to the accumulator. ONNX Runtime's quantizer stores it as int32 with a DQ.
+    TensorRT's parser refuses this DQ. An int8 bias loads but is converted back to float: it only loses accuracy.
 
     Bad: Conv (x, w, DequantizeLinear (bias_int32, scale)).
 
@@ -58,7 +58,7 @@ class BiasQuantized(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look for a DQ that is read as a bias and as nothing else."""
+        """Look for a DQ that is read only as a bias."""
         for entry in context.qdq.dequantizers():
             if is_bias(entry):
                 consumer, stored = entry.uses[0].node, kind(entry.quantized_type)

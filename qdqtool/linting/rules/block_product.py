@@ -1,4 +1,4 @@
-"""QT418: products of a quantized activation and a weight in blocks that are no plain product of two matrices."""
+"""QT418: a quantized activation times a weight in blocks, not as a plain product of two matrices."""
 
 import numpy as np
 import onnx
@@ -30,16 +30,16 @@ BATCH, TRANSPOSED = "an activation of more than 2 dimensions", "a transposed wei
 
 
 class BlockProduct(Rule):
-    """A quantized activation is multiplied with a weight in blocks as one plain product of matrices.
+    """A quantized activation and a weight in blocks are multiplied as two plain matrices.
 
-    Why it matters: TensorRT for RTX fails with the internal error "CHECK(is_constant()) failed" where a MatMul or
-    Gemm reads a quantized activation and a weight with several scales for each row or column, and the activation has
-    more than two dimensions or the weight is transposed. Its parser says nothing. Tools that quantize transformers to
-    int4 blocks and 8-bit activations make such models.
+    Why it matters: TensorRT for RTX fails with the internal error "CHECK(is_constant()) failed" where a MatMul or Gemm
+    reads a quantized activation and a weight with several scales for each row or column, and the activation has more
+    than two dimensions or the weight is transposed. Its parser reports nothing. Tools that quantize transformers to
+    int4 blocks and 8-bit activations write such models.
 
     Bad: MatMul of an int8 activation [1, 32, 64] and an int4 weight [64, 32] in blocks of 16; Gemm with transB.
 
-    Good: the same with the activation reshaped to [32, 64] and the weight stored as [K, N]; or a float activation.
+    Good: the activation reshaped to [32, 64] and the weight stored as [K, N]; or a float activation.
     """
 
     code = "QT418"
@@ -78,7 +78,7 @@ class BlockProduct(Rule):
 
 
 def _is_by_blocks(context: RuleContext, product: Product) -> bool:
-    """Return whether a product has an activation at stored scales, and a matrix in several blocks."""
+    """Return whether a product has an activation with stored scales and a weight matrix in several blocks."""
     left, right, weight = product.left, product.right, product.node.input(product.weight_index)
     if left is None or right is None or left.dequantize.is_dynamic or not product.node.is_op("MatMul", "Gemm"):
         return False
@@ -105,7 +105,7 @@ def _write_plain(product: Product, draft: Draft) -> None:
 
 
 def _store_transposed(product: Product, weight: Operand, draft: Draft) -> None:
-    """Store the codes and scales as the product reads them."""
+    """Store the codes and scales transposed, in the order in which the product reads them."""
     node, by_attribute = product.node, bool(product.node.attribute("transB", 0))
     transposes = [each.is_op("Transpose") for each in weight.between]
     if not all(transposes) or len(transposes) + by_attribute != 1:

@@ -1,4 +1,4 @@
-"""QA203: block scales that do not divide the data as blocks do."""
+"""QA203: block scales whose shape does not divide the data into blocks."""
 
 from qdqtool.linting.rules.fixes.reblock import FITTED, PER_AXIS, REBLOCKED, SPLIT, reblock_fixes
 from qdqtool.linting.rules.fixes.scales import SCALAR, scalar_fixes
@@ -10,11 +10,10 @@ from qdqtool.models.targets import Target
 
 
 class BlockShape(Rule):
-    """A block scale divides one axis, the one that the node names, and keeps the others.
+    """A block scale divides only the axis that the node names into blocks.
 
-    Why it matters: onnx's checker does not look. TensorRT moreover takes blocks on the last or second to last axis
-    only, refuses a scale for every element, and refuses a short last block unless the axis divides evenly by the
-    number of blocks.
+    Why it matters: onnx's checker does not check block scales. TensorRT has three more limits. Only the last two axes
+    can have blocks. One scale for every element is refused. The number of blocks must divide the extent of the axis.
 
     Bad: a scale [2, 2] for a weight [4, 4]: two axes in blocks.
 
@@ -73,7 +72,7 @@ class BlockShape(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare the extents of each block scale with those of the data."""
+        """Compare the extents of each block scale with the extents of the data."""
         for found in blocks(context):
             problem = _problem(found, context.axis(found.entry), tensorrt=target.family == "tensorrt")
             if problem is not None:
@@ -85,7 +84,7 @@ class BlockShape(Rule):
 
 
 def _problem(found: Blocks, axis: int | None, *, tensorrt: bool) -> tuple[str, str] | None:
-    """Return what is wrong and what would be right; None for a legal scale."""
+    """Return what is wrong and what would be right, or None for a legal scale."""
     if len(found.blocked) > 1:
         return f"axes {dims(found.blocked)} are all in blocks", "one blocked axis"
     if not found.blocked:

@@ -24,14 +24,14 @@ from qdqtool.models.targets import Target
 class BlockSize(Rule):
     """block_size agrees with the extents of data and scale.
 
-    Why it matters: TensorRT never reads the attribute; its block is the extent divided by the number of blocks. ONNX
-    means block_size elements and a shorter last block. Where the two differ, ONNX Runtime refuses at the first run or,
-    worse, both compute, with different blocks.
+    Why it matters: TensorRT never reads the attribute: its block size is the extent divided by the number of blocks. In
+    ONNX every block has block_size elements, and the last one may be shorter. If the two differ, ONNX Runtime refuses
+    the first run, or both runtimes compute with different blocks.
 
-    Bad: 100 rows, 4 scales, block_size 32: ONNX makes blocks of 32, 32, 32 and 4, TensorRT four of 25.
+    Bad: 100 rows, 4 scales, block_size 32: ONNX makes blocks of 32, 32, 32 and 4, TensorRT makes four blocks of 25.
 
-    Good: pad to 128 rows. One block over a whole axis is better written as a scale for each index of the other axis:
-    the same numbers, and TensorRT for RTX fails to compile some networks with the block.
+    Good: pad to 128 rows. Write one block over a whole axis as a scale for each index of the other axis: the numbers
+    are the same, and TensorRT for RTX fails to compile some networks with such a block.
     """
 
     code = "QA206"
@@ -84,7 +84,7 @@ class BlockSize(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare block_size with what the extents say, where exactly one axis is in blocks."""
+        """Compare block_size with the extents if exactly one axis is in blocks."""
         tensorrt = target.family == "tensorrt"
         if target.family == "ort-cpu":
             yield from _without_blocks(context)
@@ -110,7 +110,7 @@ def _vectors(context: RuleContext) -> Iterator[Blocks]:
 
 
 def _without_blocks(context: RuleContext) -> Faults:
-    """Yield what ONNX Runtime refuses when it runs: a block size beside a scale for no blocks."""
+    """Yield nodes with a block size but without block scales: ONNX Runtime refuses them at run time."""
     for entry in context.qdq.nodes:
         scale = entry.scale_shape
         if entry.block_size <= 0 or scale is None or len(scale) > 1 or vector_blocks(context, entry) is not None:
@@ -126,7 +126,7 @@ def _range(low: int, high: int) -> str:
 
 
 def _is_one_block(found: Blocks) -> bool:
-    """Return whether the scales are per-axis scales written as blocks, of a type with per-axis kernels."""
+    """Return whether the scales are per-axis scales written as blocks, and kernels read the type per-axis."""
     (axis,) = found.blocked
     kernels = kind(found.entry.quantized_type) in {"int8", "float8e4m3fn"}
     return kernels and len(found.shape) == 2 and found.scale[axis] == 1
@@ -141,13 +141,13 @@ def _one_block(found: Blocks) -> Fault:
 
 
 def _has_one_element(found: Blocks) -> bool:
-    """Return whether the axis of a Q or DQ has one element, which is one block of any size."""
+    """Return whether the axis has one element: one block of any size."""
     axis, rank = found.entry.axis, len(found.shape)
     return -rank <= axis < rank and found.shape[axis] == 1
 
 
 def _legal_sizes(found: Blocks, *, tensorrt: bool) -> tuple[int, int] | None:
-    """Return the least and greatest legal size; None where the shapes alone are refused (rule axis.block-shape)."""
+    """Return the least and greatest legal size; None if rule axis.block-shape refuses the shapes."""
     if not found.blocked:
         return None if tensorrt else (1, sys.maxsize if _has_one_element(found) else 1)
     if len(found.blocked) > 1:

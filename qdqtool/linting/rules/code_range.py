@@ -1,4 +1,4 @@
-"""QN502: weights whose codes are clipped, or leave most of their range unused."""
+"""QN502: weights whose codes are clipped or use little of their range."""
 
 import math
 from dataclasses import replace
@@ -15,50 +15,50 @@ from qdqtool.numerics.derive import smallest_positive
 
 WIDE = ", ".join(str(4 * value - 126) for value in range(64))
 NARROW = ", ".join(str(value % 33 - 16) for value in range(64))
-# What a Q stores of WIDE with a scale 40 times too small.
+# The codes that a Q makes of WIDE with a scale 40 times too small.
 SATURATED = ", ".join(str(max(-128, min(127, 40 * (4 * value - 126)))) for value in range(64))
 ZEROS = ", ".join(["0"] * 64)
 
 LEAST_VALUES = 64
 """A weight with fewer codes is not judged: a few codes at the ends of the range prove nothing."""
 MOST_CLIPPED = 0.05
-"""A scale that clips for the least squared error clips less than 1 in 100 values of a normal distribution."""
+"""The scale with the least squared error clips less than 1 % of the values of a normal distribution."""
 HALF_CLIPPED = 0.5
-"""A float weight of which more is clipped is destroyed: what is left of it is its signs. A ternary weight whose scale
-is its mean magnitude has a quarter of a normal distribution clipped, and is as it was meant."""
+"""A float weight with a larger clipped share is destroyed: only its signs are left. A ternary weight whose scale is its
+mean magnitude clips a quarter of a normal distribution, and that is intended."""
 LEAST_USED = 0.25
-"""A weight whose greatest code is below a quarter of the range has lost 2 of its bits."""
+"""A weight whose greatest code is below a quarter of the range loses 2 bits."""
 
 LEAST_USED_OF_FLOAT8 = 2.0**-12
-"""fp8 keeps its bits down to its smallest normal number, some 15 powers of 2 below its greatest."""
+"""fp8 keeps its precision down to its smallest normal number, about 15 powers of 2 below the greatest number."""
 
 FOUR_BITS = range(7, 16)
 """The possible greatest magnitudes of int4 codes, or of uint4 codes minus their zero point."""
 
 MOST_AT_THE_ENDS = 0.15
-"""The most stored codes at the ends of the range, of many levels: a sine wave has 6 in 100 int8 codes there, a normal
-distribution that is clipped for the least squared error 1 in 100."""
+"""Largest share of stored codes at the ends of the range, for codes with many magnitudes. A sine wave has 6 % of its
+int8 codes there. A normal distribution with the scale of the least squared error has 1 %."""
 MOST_AT_THE_ENDS_BY_LEVELS = ((1, 1.0), (4, 0.95), (8, 0.6))
-"""The same where codes have at most so many magnitudes: such a weight was trained for them (binary, ternary, powers
-of 2) or has 4 bits. Of 4-bit codes in blocks of 16 every eighth is at an end. One magnitude is a binary or ternary
+"""The same share for codes with at most so many magnitudes. Such a weight was trained for them (binary, ternary, powers
+of 2) or has 4 bits. In blocks of 16, every eighth 4-bit code is at an end. One magnitude means a binary or ternary
 weight."""
 LEAST_TERNARY = 0.25
-"""The least part of the codes of a ternary weight that are not 0; of a weight that rounds to codes up to 1, less is."""
+"""Smallest share of nonzero codes of a ternary weight. Other weights that round to -1, 0 and 1 have less."""
 SCALES_OF_ZEROS = (1e-4, 1.0)
-"""A weight of zeros gets a scale of 1, or one below the first number, from the tools that we know."""
+"""The tools that we know give a weight of zeros a scale of 1, or a scale of at most the first number."""
 
 
 class CodeRange(Rule):
     """The scale of a weight fits its values.
 
-    Why it matters: values beyond the greatest code are clipped to it, and a few of them change a layer more than all
-    rounding; a scale that is too large makes all codes small, and rounds with fewer bits than were paid for, or to 0.
-    Both come from scales of another tensor, of another unit, or of one outlier. Of stored codes the float values are
-    not known: too many codes at the ends of the range, or nothing but zeros behind a scale that stands for something,
-    say the same. Binary, ternary, 2-bit and pruned weights are not reported. Codes that fit, with a scale that was
-    changed afterwards, show nothing here: `check --baseline` compares weights.
+    Why it matters: values beyond the greatest code are clipped. A few clipped values change a layer more than all
+    rounding. A scale that is too large makes all codes small: some bits stay unused, or every value rounds to 0. The
+    usual cause is a scale from another tensor, in another unit, or from one outlier. The float values of stored codes
+    are unknown. For these, the rule looks for too many codes at the ends of the range, and for codes that are all 0
+    although the scale is not that of a tensor of zeros. Binary, ternary, 2-bit and pruned weights are not reported. If
+    only the scale was changed afterwards, the codes do not show it: `check --baseline` compares weights.
 
-    Bad: a float weight up to 3 with an int8 scale of 0.001, which clips at 0.127.
+    Bad: a float weight with values up to 3 and an int8 scale of 0.001, which clips at 0.127.
 
     Good: the scale max(abs(w)) / 127, for each output channel.
     """
@@ -136,7 +136,7 @@ class CodeRange(Rule):
                 yield replace(fault, message=message, node=entry.node, tensor=entry.data)
 
 
-# These return a fault that has no message and no place yet.
+# These functions return a fault without message and place; the caller adds both.
 
 
 def _clipped(codes: WeightCodes) -> Fault | None:
@@ -151,7 +151,7 @@ def _clipped(codes: WeightCodes) -> Fault | None:
 
 
 def _saturated(codes: WeightCodes) -> Fault | None:
-    """Judge stored codes, of which it is not known how many were clipped: too many are the first or the last."""
+    """Find stored codes of which too many are the first or last code. How many were clipped is unknown."""
     if codes.values is not None or codes.format.bits <= 2:
         return None
     share = codes.at_the_ends
@@ -168,7 +168,7 @@ def _saturated(codes: WeightCodes) -> Fault | None:
 
 
 def _vanished(codes: WeightCodes) -> Fault | None:
-    """Judge a weight of which nothing is left: every value rounds to 0."""
+    """Find a weight of which every value rounds to 0."""
     values, scale = codes.values, codes.scale
     expected, extent = "codes over the whole range", Extent("vanished")
     if values is not None:
@@ -181,13 +181,13 @@ def _vanished(codes: WeightCodes) -> Fault | None:
     tiny, usual = SCALES_OF_ZEROS
     if not codes.is_whole or codes.distances.size or scale is None or np.all((scale <= tiny) | (scale == usual)):
         return None
-    # A weight of zeros is legal: a scale that was found from values says that there were some.
+    # A weight of zeros is legal. But other scales were computed from values that were not 0.
     found = f"every code stands for 0, though the scale is {number(np.max(scale))}"
     return Fault("", found=found, expected=expected, extent=extent, impact=SUSPECT)
 
 
 def _unused(codes: WeightCodes) -> Fault | None:
-    """Judge a weight whose codes use a small part of the range."""
+    """Find a weight whose codes use a small part of the range."""
     if not codes.is_symmetric or _has_few_bits(codes):
         return None
     fmt, used = codes.format, codes.used
@@ -199,7 +199,7 @@ def _unused(codes: WeightCodes) -> Fault | None:
 
 
 def _has_few_bits(codes: WeightCodes) -> bool:
-    """Whether int8 codes look like ternary or 4-bit codes, stored as int8 for a kernel that reads int8 only."""
+    """Return whether int8 codes look like ternary or 4-bit codes, stored as int8 for an int8 kernel."""
     greatest = np.max(np.abs(codes.codes))
     if codes.format.name != "int8" or codes.values is not None:
         return codes.format.name == "int8" and bool(greatest in FOUR_BITS)

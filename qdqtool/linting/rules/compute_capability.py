@@ -1,4 +1,4 @@
-"""QT401: types that a GPU has no hardware for."""
+"""QT401: types for which a GPU has no hardware."""
 
 from onnx import TensorProto
 
@@ -11,10 +11,10 @@ from qdqtool.models.targets import capability_name as sm
 
 
 class ComputeCapability(Rule):
-    """Every GPU that was asked for has hardware for the types of the model.
+    """Every GPU given by ``--sm`` has hardware for the types of the model.
 
-    Why it matters: without a named GPU the builder takes fp8 and fp4 silently, and the engine is refused where it is
-    to run. Asked with ``--sm``, the rule tells for each GPU; without the option it asks for none.
+    Why it matters: without a named GPU the builder accepts fp8 and fp4 silently, and the GPU that should run the engine
+    refuses it. With ``--sm`` the rule checks each given GPU; without the option it checks none.
 
     Bad: float8e4m3fn for compute capability 8.6.
 
@@ -53,7 +53,7 @@ class ComputeCapability(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """One fault for each GPU and each type that it lacks, at the first Q or DQ of that type."""
+        """Yield a fault for each GPU and each type that it lacks, at the first Q or DQ of that type."""
         if not target.compute_capabilities:
             return
         users = _users(context)
@@ -72,7 +72,7 @@ class ComputeCapability(Rule):
 
 
 def _buildable(asked: int, target: Target) -> str | None:
-    """Return what the target can be built for, in words; None where it can be built for the GPU ``asked``."""
+    """Return the GPUs that the target supports, in words; None if it supports the GPU ``asked``."""
     known, newest = target.known_compute_capabilities, target.newest_compute_capability
     if known is not None and asked not in known:
         return ", ".join(map(sm, sorted(known)))
@@ -83,7 +83,7 @@ def _users(context: RuleContext) -> dict[str, list[QdqNode]]:
     users: dict[str, list[QdqNode]] = {}
     for entry in context.qdq.nodes:
         users.setdefault(kind(entry.quantized_type), []).append(entry)
-        # bfloat16 tensors count as well: compute capability 7.5 has no bfloat16 kernels.
+        # bfloat16 tensors count as a type too: compute capability 7.5 has no bfloat16 kernels.
         if TensorProto.BFLOAT16 in {context.elem_type(entry.scale), context.elem_type(entry.data)}:
             users.setdefault("bfloat16", []).append(entry)
     return users

@@ -1,4 +1,4 @@
-"""QL304: tensors with different scales that are joined."""
+"""QL304: joined tensors with different scales."""
 
 import numpy as np
 
@@ -20,10 +20,10 @@ UNIFIED = Offer("unsafe", "gives all inputs and the output of the Concat the lar
 
 
 class ConcatScales(Rule):
-    """The inputs of a Concat between codes have one scale.
+    """The inputs of a Concat between DQs and Qs have one scale.
 
-    Why it matters: codes can be joined as they are when they mean the same. With different scales every input is
-    dequantized, joined in float and quantized again: slower, and rounded twice.
+    Why it matters: codes with the same scale can be joined directly. With different scales every input is dequantized,
+    joined in float and quantized again. This is slower, and every value is rounded twice.
 
     Bad: DQ with 0.1 and DQ with 0.2 in front of a Concat whose output is quantized.
 
@@ -61,7 +61,7 @@ class ConcatScales(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare the scales of each Concat that stands between DQs and Qs."""
+        """Compare the input scales of each Concat between DQs and Qs."""
         for node in context.nodes:
             if not node.is_op("Concat"):
                 continue
@@ -86,7 +86,7 @@ def _is_quantized_again(context: RuleContext, node: NodeView) -> bool:
 
 
 def _extent(context: RuleContext, first: QdqNode, others: list[QdqNode]) -> Extent:
-    """Return how many inputs have other scales than the first, and by how many powers of two at most."""
+    """Return how many inputs have another scale than the first, with the largest difference in powers of two."""
     wanted, given = context.array(first.scale), [context.array(entry.scale) for entry in others]
     if wanted is None or any(each is None or each.size != wanted.size for each in given):
         return Extent("scales of other shapes", len(others))

@@ -22,9 +22,9 @@ READS_CODES = (
     *("QuantizeLinear", "DequantizeLinear"),
     # The bounds of a Clip and the value of a Pad are read while the model is imported.
     *("Clip", "Pad"),
-    # What bodies do with a constant is looked at there.
+    # Uses of a constant inside a subgraph are checked in the subgraph.
     *("If", "Loop", "Scan"),
-    # The rule about operators of other formats (QT403) reports these.
+    # Rule QT403 (operators of other formats) reports these.
     *("QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger"),
 )
 """Operators that may read a constant of a quantized type, or that another rule reports."""
@@ -34,12 +34,12 @@ class ConstantIndirect(Rule):
     """Stored codes feed their DQ directly.
 
     Why it matters: TensorRT keeps a constant of a quantized type only in front of a DQ. With an Identity, Transpose or
-    Reshape between them, or with a Concat, Gather or Cast of the codes, the parser is content and the builder stops,
-    naming a tensor that is in no file.
+    Reshape between them, or with a Concat, Gather or Cast of the codes, the parser accepts the model and the builder
+    stops. Its message names a tensor that is not in the file.
 
     Bad: int8 weight, Transpose, DQ.
 
-    Good: int8 weight, DQ, Transpose (still computed in int8), or codes that are stored transposed.
+    Good: int8 weight, DQ, Transpose (still computed in int8). Or codes that are stored transposed.
     """
 
     code = "QL312"
@@ -125,7 +125,7 @@ def _other_readers(context: RuleContext, target: Target) -> Iterator[tuple[NodeV
 
 
 def _makes_zero_point(context: RuleContext, node: NodeView) -> bool:
-    """Return whether a node hands a constant on to zero points alone, which the parser folds."""
+    """Return whether a node passes a constant only to zero points, which the parser folds."""
     output = node.output()
     for _ in range(MAX_STEPS):
         if output is None or len(output.uses) != 1 or not output.uses[0].node.is_op("Identity"):

@@ -8,14 +8,15 @@ from qdqtool.numerics.granularity import PerAxis
 
 
 class ConvTranspose(Rule):
-    """A ConvTranspose is not quantized, or where it is, its weight is per-tensor.
+    """A ConvTranspose is not quantized, or its weight has one scale.
 
     Why it matters: TensorRT for RTX always runs it in float, so pairs only cost time and accuracy. For TensorRT the
-    axis is in dispute: ONNX's output channel is axis 1, NVIDIA's kernels are reported to want axis 0 and to refuse 1.
+    axis is unclear: the output channel is axis 1 in ONNX, but reports say that NVIDIA's kernels need axis 0 and refuse
+    axis 1.
 
     Bad: per-axis scales on axis 1 of the weight.
 
-    Good: leave it in float.
+    Good: a ConvTranspose in float.
     """
 
     code = "QL310"
@@ -47,7 +48,7 @@ class ConvTranspose(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look for ConvTranspose with both operands quantized (one-sided ones have a rule of their own)."""
+        """Look for ConvTranspose with both operands quantized (rule QL302 reports one quantized operand)."""
         for product in context.products:
             node, right = product.node, product.right
             if not node.is_op("ConvTranspose") or product.left is None or right is None:

@@ -1,4 +1,4 @@
-"""QP109: a Q of data that it cannot read."""
+"""QP109: a Q that reads data of a type it cannot quantize."""
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -12,7 +12,7 @@ class DataType(Rule):
     Why it matters: codes cannot be quantized again, and the int32 data that the specification allows has no kernel in
     ONNX Runtime or TensorRT.
 
-    Bad: a Q behind a Q.
+    Bad: a Q that reads the output of a Q.
 
     Good: a DQ between them.
     """
@@ -39,7 +39,7 @@ class DataType(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare the type of what each Q reads with the target's table."""
+        """Compare the data type of each Q with the target's table."""
         for entry in context.qdq.quantizers():
             given = context.elem_type(entry.data)
             if given is not None and kind(given) not in target.data_types:

@@ -1,4 +1,4 @@
-"""QS012: tensors that are declared with another type than their maker gives them."""
+"""QS012: tensors whose declared type differs from the type that their node makes."""
 
 import itertools
 import re
@@ -17,13 +17,13 @@ _DIFFERING = re.compile(r"Inferred elem type differs from existing elem type: \(
 
 
 class DeclaredType(Rule):
-    """A tensor is declared with the type that its node makes.
+    """The declared type of a tensor is the type that its node makes.
 
     Why it matters: graph outputs, and tensors in value_info, state their types. A Q makes the type of its zero point, a
-    DQ that of its scale, and most other nodes that of their inputs; where an editor exchanged the zero point, the scale
-    or a weight and left the declaration, ONNX Runtime refuses the model. TensorRT does not look.
+    DQ the type of its scale, and most other nodes the type of their inputs. If an editor replaces the zero point, the
+    scale or a weight and keeps the old declaration, ONNX Runtime refuses the model. TensorRT does not check this.
 
-    Bad: a graph output declared int8 that a Q with a uint8 zero point makes.
+    Bad: a graph output that is declared int8, made by a Q with a uint8 zero point.
 
     Good: the declaration uint8, or no value_info at all.
     """
@@ -57,7 +57,7 @@ class DeclaredType(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare declarations with what Q and DQ make, and with what onnx's shape inference says of other nodes."""
+        """Compare declared types with the types that Q and DQ make, and onnx's shape inference for other nodes."""
         wrong: set[Value | str] = set()
         for fault in itertools.chain(_of_pairs(context), _of_others(context, wrong)):
             assert fault.tensor is not None
@@ -74,7 +74,7 @@ def _of_pairs(context: RuleContext) -> Faults:
 
 
 def _of_others(context: RuleContext, wrong: Collection[Value | str]) -> Faults:
-    """Yield what inference says of nodes that read no tensor in ``wrong``: what follows from one is no fault."""
+    """Yield faults of other nodes. Nodes that read a tensor in ``wrong`` are skipped: it causes their faults."""
     scopes = {scope.path: scope for scope in context.view.scopes}
     for found in context.types.contradictions:
         differing = _DIFFERING.match(found.text)

@@ -12,12 +12,12 @@ MERGED = Offer("safe", "lets what reads the second pair read the first, where bo
 
 
 class DoubleQuantization(Rule):
-    """Between a DQ and the next Q something is computed.
+    """A Q does not read the output of a DQ directly.
 
-    Why it matters: a Q right behind a DQ rounds a second time. With other constants it loses accuracy (and runtimes
-    that merge the two pairs give other results than those that do not); with the same constants it does nothing.
+    Why it matters: a Q directly after a DQ rounds a second time. With other constants it loses accuracy, and runtimes
+    that merge the two pairs give other results than runtimes that keep them. With the same constants it does nothing.
 
-    Bad: Q, DQ, Q, DQ, as a tool makes it that is run twice.
+    Bad: Q, DQ, Q, DQ, as a tool writes it when it is run twice.
 
     Good: one pair, shared by every consumer.
     """

@@ -14,10 +14,10 @@ RENAMED = Offer("safe", "gives the second node a name of its own")
 class DuplicateNames(Rule):
     """No two nodes share a name that the target needs for itself.
 
-    Why it matters: ONNX does not ask for it, but ONNX Runtime refuses a graph in which two nodes other than Constants
-    share a name. TensorRT refuses a Q or DQ whose name any layer in front of it has, in whatever graph; a node without
-    a name is called after its output there. A local function with Q or DQ that is called twice is refused for that
-    reason. Tools that insert Q/DQ by copying a node make such graphs.
+    Why it matters: ONNX allows equal names, but ONNX Runtime refuses a graph in which two nodes other than Constants
+    share a name. TensorRT refuses a Q or DQ with the name of an earlier layer of any graph. It names a node without a
+    name after its output. So a local function with Q or DQ is refused if it is called twice. Tools that insert Q/DQ by
+    copying a node make such graphs.
 
     Bad: two nodes called conv_q.
 
@@ -71,7 +71,7 @@ class DuplicateNames(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare the names as the target does."""
+        """Compare the node names by the rules of the target."""
         return _layers(context) if target.family == "tensorrt" else _nodes(context)
 
 
@@ -92,7 +92,7 @@ def _nodes(context: RuleContext) -> Faults:
         first: dict[str, str] = {}
         for node in scope.nodes:
             name = node.proto.name
-            # ONNX Runtime makes initializers of Constants before it looks.
+            # ONNX Runtime turns Constants into initializers before it compares names.
             if not name or node.is_op("Constant"):
                 continue
             if name in first:

@@ -1,4 +1,4 @@
-"""QT409: float types around narrow codes that no kernel converts between."""
+"""QT409: Q or DQ of narrow codes with two different float types."""
 
 from qdqtool.linting.rules.fixes.scales import RETYPED, scale_type_fixes
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
@@ -8,15 +8,15 @@ from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.targets import Target
 
 NARROW = frozenset({"int4", "float8e4m3fn", "float4e2m1"})
-"""The formats with the restriction; TensorRT's compiler takes every combination of types for int8."""
+"""The formats with this limit. For int8, TensorRT's compiler accepts every combination of types."""
 
 
 class FloatTypes(Rule):
-    """A Q or DQ of int4, float4e2m1 or float8e4m3fn has one float type, that of its scale.
+    """The float tensor of a Q or DQ of int4, float4e2m1 or float8e4m3fn has the type of the scale.
 
-    Why it matters: opset 23 lets scale and data have different types, and int8 builds with any of them. For narrower
-    codes the builder has no kernel and stops with "No matching rules found for input operand types". Of all
-    combinations it takes two: beside a float32 scale a Q of int4, and a Q or DQ of fp8, may have another float type.
+    Why it matters: opset 23 lets scale and data have different types, and int8 builds with any combination. For the
+    other formats the builder has no such kernel and stops with "No matching rules found for input operand types". Two
+    exceptions, with a float32 scale: a Q of int4, and a Q or DQ of fp8, may have a float tensor of another type.
 
     Bad: int4 weights with float32 scales and output_dtype = FLOAT16.
 

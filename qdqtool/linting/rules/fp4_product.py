@@ -1,4 +1,4 @@
-"""QT406: fp4 times fp4 with one scale for the activation."""
+"""QT406: fp4 activations with one scale, multiplied with fp4 weights."""
 
 from qdqtool.linting.rules.support.blocks import wrong_axis
 from qdqtool.linting.rules.support.reach import Operand
@@ -10,10 +10,10 @@ from qdqtool.numerics.granularity import PerTensor
 
 
 class Fp4Product(Rule):
-    """A MatMul of fp4 with fp4 has block scales for the activation.
+    """In a MatMul of fp4 with fp4, the activation has block scales.
 
-    Why it matters: with one scale for the activation the builder does not refuse but crashes, and takes the process
-    with it, whatever scales the weight has.
+    Why it matters: with one scale for the activation the builder does not refuse the model. It crashes, and the process
+    ends, for any scales of the weight.
 
     Bad: a per-tensor float4e2m1 pair in front of a MatMul whose weight is float4e2m1 too.
 

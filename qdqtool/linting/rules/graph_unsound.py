@@ -1,4 +1,4 @@
-"""QM615: a model that is no graph."""
+"""QM615: a model whose graph is not sound."""
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -11,9 +11,9 @@ class GraphUnsound(Rule):
 
     Why it matters: tools that edit or run such a file disagree about what it means, or fail far from the fault.
 
-    Bad: two nodes that write one tensor, left behind by a rename.
+    Bad: two nodes that write the same tensor after a rename.
 
-    Good: names that are unique in the graph and in all bodies around them.
+    Good: names that are unique in the graph and in all graphs around it.
     """
 
     code = "QM615"

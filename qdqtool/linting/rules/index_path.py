@@ -14,12 +14,12 @@ MAX_STEPS = 16
 
 
 class IndexPath(Rule):
-    """No pair stands on a path to a shape, an index or a condition.
+    """Shapes, indices and conditions are computed without pairs.
 
-    Why it matters: a pair rounds to multiples of its scale and clips at 127 of them. A measured value loses little;
-    an index or an extent becomes another one, and the model reads the wrong rows without any error.
+    Why it matters: a pair rounds to multiples of its scale and clips at 127 times the scale. A measured value loses
+    little. But an index or extent changes to another one, and the model reads the wrong rows without an error.
 
-    Bad: Q and DQ on the float numbers that are cast to the indices of a Gather.
+    Bad: Q and DQ on float numbers that are then cast to the indices of a Gather.
 
     Good: pairs on data only.
     """
@@ -48,7 +48,7 @@ class IndexPath(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Walk back from every shape and index input; a DQ is reported once."""
+        """Follow every shape and index input back to the DQs that it depends on; report each DQ once."""
         seen: set[Value] = set()
         for node in context.nodes:
             for index in ops.traits(node).index_inputs:

@@ -1,4 +1,4 @@
-"""QM606: stored tensors of types that the target cannot hold."""
+"""QM606: stored tensors of types that the target cannot import."""
 
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
@@ -14,12 +14,12 @@ TAKEN_OUT = Offer("safe", "takes out an initializer that nothing reads")
 class InitializerType(Rule):
     """Every stored tensor has a type that the target can import.
 
-    Why it matters: TensorRT imports all initializers, even those that nothing reads any more; one of type int16 or
-    uint4, left over from an earlier quantization, is enough to refuse the model.
+    Why it matters: TensorRT imports all initializers, even unused ones. It refuses the model because of a single
+    initializer of type int16 or uint4, left over from an earlier quantization.
 
     Bad: an unused int16 zero point.
 
-    Good: take unused initializers out.
+    Good: a model without unused initializers.
     """
 
     code = "QM606"
@@ -41,7 +41,7 @@ class InitializerType(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at every initializer; those that a Q or DQ reads are reported there."""
+        """Look at every initializer, except those that another rule reports at the Q or DQ that reads them."""
         legal = target.initializer_types
         assert legal is not None
         for value in context.view.values():

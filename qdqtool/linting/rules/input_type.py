@@ -1,4 +1,4 @@
-"""QT413: inputs of types that their operator does not take."""
+"""QT413: inputs of types that their operator does not accept."""
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -12,14 +12,14 @@ _CODES = get_target("onnx").quantize_types
 
 
 class InputType(Rule):
-    """The inputs of a node have types that its operator takes at the opset of the model.
+    """The inputs of a node have types that its operator accepts at the opset of the model.
 
-    Why it matters: ONNX says for every operator and opset which types it takes. onnx's checker and ONNX Runtime refuse
-    a model that has another one. TensorRT's parser does not look at the opset, and has its own list of types.
+    Why it matters: ONNX defines the accepted types for every operator and opset. onnx's checker and ONNX Runtime refuse
+    a model with other types. TensorRT's parser ignores the opset and has its own list of types.
 
     Bad: Relu of integers at opset 13; a float condition of a Where.
 
-    Good: the opset that knows the type, or a Cast in front of the node.
+    Good: an opset in which the operator accepts the type, or a Cast before the node.
     """
 
     code = "QT413"
@@ -42,7 +42,7 @@ class InputType(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare the inputs of every node with what its operator takes."""
+        """Compare the input types of every node with the types that its operator accepts."""
         products = {product.node for product in context.products}
         for node, signature in context.operators:
             for index, value in enumerate(node.inputs):
@@ -50,7 +50,7 @@ class InputType(Rule):
                 given = context.elem_type(value)
                 if value is None or operand is None or given is None or given in operand.types:
                     continue
-                # Rule QS007 reports codes that a Q makes and no DQ reads, rule QL311 codes that products read.
+                # Rule QS007 reports codes of a Q that no DQ reads, and rule QL311 codes that products read.
                 maker = context.qdq.maker(value)
                 is_reported = (maker is not None and maker.is_quantize) or (node in products and kind(given) in _CODES)
                 if not is_reported:

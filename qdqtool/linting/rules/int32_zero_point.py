@@ -19,8 +19,8 @@ SHIFTED = Offer("safe", "subtracts the zero point from stored codes, and leaves 
 class Int32ZeroPoint(Rule):
     """A DQ of int32 codes has no zero point other than 0.
 
-    Why it matters: int32 stands for sums of products, which have no zero point; ONNX says there is none. A runtime may
-    drop it, and one that subtracts it, as ONNX Runtime does, gives other numbers.
+    Why it matters: int32 codes are sums of products, and ONNX defines no zero point for them. Some runtimes ignore the
+    zero point. Others, such as ONNX Runtime, subtract it and give other numbers.
 
     Bad: an int32 bias with zero point 5.
 
@@ -48,7 +48,7 @@ class Int32ZeroPoint(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at the zero point of every DQ of int32 that folds to a constant."""
+        """Look at every constant zero point of a DQ of int32."""
         for entry in context.qdq.dequantizers():
             zero = context.array(entry.zero_point)
             if entry.quantized_type == TensorProto.INT32 and zero is not None and zero.any():

@@ -1,4 +1,4 @@
-"""QL316: fp8 convolutions with kernels that no fp8 kernel takes."""
+"""QL316: fp8 convolutions with windows too large for fp8 kernels."""
 
 from qdqtool.linting.rules.support.reach import Product
 from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Faults, Rule, examples, impacts
@@ -9,15 +9,15 @@ from qdqtool.numerics.number_format import NumberFormat
 
 
 class LargeKernel(Rule):
-    """A Conv with a kernel of more than 32 elements is not quantized in fp8.
+    """A Conv with a window of more than 32 elements is not quantized in fp8.
 
-    Why it matters: TensorRT has fp8 convolutions for kernels of up to 32 elements, in one, two and three dimensions. A
-    larger one runs in float: Q and DQ are added to it, and nothing is gained. The 7 x 7 stem of a ResNet and the
-    16 x 16 patches of a vision transformer are such layers. int8 has no limit.
+    Why it matters: TensorRT has fp8 convolutions for windows (the ``kernel_shape``) of up to 32 elements, in one, two
+    and three dimensions. A larger convolution runs in float: Q and DQ only cost time. The 7 x 7 stem of a ResNet and
+    the 16 x 16 patches of a vision transformer are such layers. int8 has no limit.
 
     Bad: fp8 pairs around a 7 x 7 Conv.
 
-    Good: that Conv in float, the others in fp8; or all of them in int8.
+    Good: that Conv in float and the others in fp8; or all of them in int8.
     """
 
     code = "QL316"
@@ -57,7 +57,7 @@ class LargeKernel(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Ask each quantized product whether kernels of its format take its weight."""
+        """Compare the window of each quantized convolution with the kernels of its format."""
         for product in context.products:
             number_format = _format(product)
             weight = product.node.input(product.weight_index)
@@ -70,7 +70,7 @@ class LargeKernel(Rule):
 
 
 def _format(product: Product) -> NumberFormat | None:
-    """The format of a product that is quantized on both sides."""
+    """Return the format of a product if both operands are quantized."""
     if product.left is None or product.right is None:
         return None
     return format_of(product.right.dequantize.quantized_type)

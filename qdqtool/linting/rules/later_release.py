@@ -1,4 +1,4 @@
-"""QT408: operators and attributes that the release of the target does not have yet."""
+"""QT408: operators and attributes that are newer than the release of the target."""
 
 from collections.abc import Iterator
 
@@ -9,16 +9,15 @@ from qdqtool.models.targets import Target
 
 
 class LaterRelease(Rule):
-    """Every operator and attribute is one that the release of the target knows.
+    """The release of the target knows every operator and attribute.
 
-    Why it matters: parsers learn operators and attributes release by release, and an older one says no more than
-    "Plugin not found" or "Mismatch between attribute output_dtype and zero-point data type". Asked of a target with a
-    release, such as ``tensorrt-10.8``, the rule tells from which release on the model loads; without one it asks
-    nothing.
+    Why it matters: each release of the parser adds operators and attributes. An older parser only reports "Plugin not
+    found" or "Mismatch between attribute output_dtype and zero-point data type". For a target with a release, such as
+    ``tensorrt-10.8``, the rule reports the first release that loads the model. Other targets are not checked.
 
     Bad: Attention for TensorRT 10.13; a DequantizeLinear with output_dtype for TensorRT 10.9.
 
-    Good: MatMul, Softmax, MatMul; a scale in the type that the DequantizeLinear is to make.
+    Good: MatMul, Softmax, MatMul; a scale of the type that the DequantizeLinear should make.
     """
 
     code = "QT408"
@@ -53,7 +52,7 @@ class LaterRelease(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look every operator and every attribute up among what came later."""
+        """Look up every operator and attribute in the lists of later releases."""
         if not target.later:
             return
         for node in context.nodes:
@@ -66,7 +65,7 @@ class LaterRelease(Rule):
 
 
 def _names(node: NodeView) -> Iterator[str]:
-    """The operator, and its attributes as ``Operator.attribute``."""
+    """Yield the operator, and its attributes as ``Operator.attribute``."""
     yield node.op_type
     for attribute in node.proto.attribute:
         yield f"{node.op_type}.{attribute.name}"

@@ -1,4 +1,4 @@
-"""QM616: Loops whose body reads a condition that nobody gives."""
+"""QM616: Loops without a condition whose body reads the condition."""
 
 import numpy as np
 
@@ -15,10 +15,10 @@ GIVEN = Offer("safe", "gives the Loop the condition that ONNX starts with: true"
 
 
 class LoopCondition(Rule):
-    """A Loop whose body reads the condition gets one.
+    """A Loop has a condition if its body reads the condition.
 
-    Why it matters: without a condition ONNX starts with true. TensorRT's parser makes no tensor for it, and stops at
-    the node of the body that reads it with "Node input was not registered", whatever else is right in the loop.
+    Why it matters: in ONNX an absent condition is true. TensorRT's parser makes no tensor for an absent condition, and
+    stops with "Node input was not registered" at the node of the body that reads it.
 
     Bad: ``Loop (n, , x)`` with a body that begins with ``Identity (go)``.
 

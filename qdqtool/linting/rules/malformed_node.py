@@ -11,7 +11,7 @@ from qdqtool.models.targets import Target
 class MalformedNode(Rule):
     """A Q or DQ has data, a scale, at most a zero point, and one output.
 
-    Why it matters: nobody loads anything else.
+    Why it matters: no runtime loads such a node.
 
     Bad: QuantizeLinear (x).
 

@@ -1,4 +1,4 @@
-"""QS010: Q/DQ of com.microsoft where ONNX has its own."""
+"""QS010: Q/DQ of com.microsoft that ONNX has too."""
 
 from qdqtool.linting.rules.support.extents import needs
 from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
@@ -14,10 +14,10 @@ STANDARD = Offer("safe", "moves the node to the standard domain")
 
 
 class MicrosoftDomain(Rule):
-    """Q and DQ are those of ONNX, not those of com.microsoft.
+    """Q and DQ are the operators of ONNX, not of com.microsoft.
 
-    Why it matters: ONNX Runtime's quantizer wrote 16-bit and 4-bit Q/DQ in its own domain before opset 21. They mean
-    the same, but only ONNX Runtime knows them; TensorRT takes them by their name, and other tools refuse the model.
+    Why it matters: before opset 21, ONNX Runtime's quantizer wrote 16-bit and 4-bit Q/DQ in its own domain. They mean
+    the same, but only ONNX Runtime knows the domain. TensorRT ignores the domain, and other tools refuse the model.
 
     Bad: com.microsoft.QuantizeLinear (x, scale, zero_point).
 

@@ -1,4 +1,4 @@
-"""QT402: layers that the target or a GPU has no kernel for, though it has the types."""
+"""QT402: layers without a kernel on the target or GPU, although it supports their types."""
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, Shape
@@ -9,26 +9,26 @@ from qdqtool.models.targets import Target
 
 TURING = 75
 
-# Measured with TensorRT for RTX on the examples of onnx and on 650 models that vary type, rank, mask, heads,
-# lengths and what stands in front. A single query with at least 4 heads over all batches, and attention of rank 3
-# without mask, causality, shared heads, and Cast or DQ in front, are computed as separate layers, in any type. All else
-# needs a fused kernel: float16 or bfloat16, with heads of 9 to 256 elements.
+# Measured with TensorRT for RTX on the examples of onnx, and on 650 models with varied type, rank, mask, heads, lengths
+# and producers of the inputs. Two kinds of attention are computed as separate layers, in any type: a single query with
+# at least 4 heads over all batches, and attention of rank 3 without mask, causality or shared heads whose inputs no
+# Cast or DQ makes. All other attention needs a fused kernel: float16 or bfloat16, with heads of 9 to 256 elements.
 FUSED_HEADS = range(9, 257)
 LEAST_HEADS = 4
-"""A single query is computed as separate layers with that many heads, counted over all batches."""
+"""A single query with at least this many heads, counted over all batches, is computed as separate layers."""
 
 MASK, PAST_KEY = 3, 4
 
 
 class MissingKernel(Rule):
-    """The target has a kernel for every layer of the model, on every GPU that was asked for.
+    """The target has a kernel for every layer of the model, on every GPU given by ``--sm``.
 
-    Why it matters: TensorRT for RTX has no ConvTranspose in bfloat16, whatever the GPU, and for compute capability 7.5
-    no matrix product with float32 output ("FP32 GEMM is not supported") and nothing in bfloat16: quantized or not. The
-    Attention operator it computes in float16 and bfloat16, with heads of 9 to 256 elements; otherwise only a single
-    query of at least 4 heads over all batches, and inputs of rank 3 without mask, causality, shared heads, and Cast or
-    DQ in front. It takes no second output, softcap, softmax_precision, past keys, or values of another size than the
-    keys. This is found before anything is built.
+    Why it matters: TensorRT for RTX has no ConvTranspose in bfloat16 on any GPU. For compute capability 7.5 it has no
+    matrix product with float32 output ("FP32 GEMM is not supported") and nothing in bfloat16, quantized or not. It
+    computes the Attention operator in float16 and bfloat16, with heads of 9 to 256 elements. Other types and heads work
+    in two cases: a single query of at least 4 heads over all batches, and inputs of rank 3 that no Cast or DQ makes,
+    without mask, causality or shared heads. An Attention operator with a second output, softcap, softmax_precision,
+    past keys, or keys and values of different head size is refused. The rule finds this before the build.
 
     Bad: the Attention operator between float32 tensors; with ``--sm 7.5``, an int8 MatMul that makes float32.
 
@@ -97,7 +97,7 @@ class MissingKernel(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look up the operator and the type of what each layer makes."""
+        """Look up the operator and output type of each layer."""
         turing = TURING in target.compute_capabilities
         for node in context.nodes:
             if node.is_op("Attention"):
@@ -123,12 +123,12 @@ def _attention(context: RuleContext, node: NodeView, target: Target) -> Faults:
 
 
 def refusal(context: RuleContext, node: NodeView) -> Wrong | None:
-    """Return why TensorRT for RTX refuses an Attention node; None where it takes it, or the type is unknown."""
+    """Return why TensorRT for RTX refuses an Attention node; None if it does not, or the type is unknown."""
     return _unread(node) or _unequal_heads(context, node) or _no_kernel(context, node)
 
 
 def _unread(node: NodeView) -> Wrong | None:
-    """Return what the parser has no support for."""
+    """Return the first feature of an Attention node that the parser does not support."""
     if len(node.proto.output) > 1:
         return Wrong(f"{len(node.proto.output)} outputs", "one output")
     if node.attribute("softcap", 0.0):
@@ -166,7 +166,7 @@ def _no_kernel(context: RuleContext, node: NodeView) -> Wrong | None:
 
 
 def _one_query(node: NodeView, shape: Shape) -> Wrong | None:
-    """Return why a single query is refused; it is computed as separate layers, in any type, or not at all."""
+    """Return why a single query is refused: it has no fused kernel, only separate layers of any type."""
     batch, heads = shape[0], node.attribute("q_num_heads", 0) if len(shape) == 3 else shape[1]
     if not isinstance(batch, int) or not isinstance(heads, int) or batch * heads >= LEAST_HEADS:
         return None
@@ -184,7 +184,6 @@ def _is_plain(context: RuleContext, node: NodeView) -> bool:
 
 
 def _head(node: NodeView, shape: Shape | None) -> int | None:
-    """Return the number of elements of a head."""
     if not shape or not isinstance(width := shape[-1], int):
         return None
     heads = node.attribute("q_num_heads", 0) if len(shape) == 3 else 1

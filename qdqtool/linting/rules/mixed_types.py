@@ -1,4 +1,4 @@
-"""QT414: inputs of several types where the operator demands one."""
+"""QT414: inputs of different types where the operator needs one type."""
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -7,22 +7,22 @@ from qdqtool.models.graph.index.signature import Signature
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.targets import Target
 
-# Measured with TensorRT for RTX: each with pairs of float32, float16, int32 and int64, and with constants.
+# Measured with TensorRT for RTX: each operator with pairs of float32, float16, int32 and int64, and with constants.
 _REFUSED_BY_TENSORRT = frozenset(
     ["Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean", "Equal", "Less", "Greater", "Concat", "Where", "PRelu"]
 )
 
 
 class MixedTypes(Rule):
-    """Where an operator demands inputs of one type, a node has them.
+    """The inputs of a node have the same type if its operator needs one type.
 
-    Why it matters: ONNX converts nothing by itself. Where a part of a model was converted to float16 by hand, or a DQ
-    got a float16 scale, a float32 tensor and a float16 one meet in one Add: onnx's checker, ONNX Runtime and TensorRT
-    refuse the model.
+    Why it matters: ONNX does not convert types by itself. If a part of a model is converted to float16 by hand, or a DQ
+    gets a float16 scale, one Add may read a float32 and a float16 tensor. onnx's checker, ONNX Runtime and TensorRT
+    refuse such a model.
 
     Bad: Add of a float32 and a float16 tensor; Concat of codes and floats.
 
-    Good: a Cast in front of the input that has the other type.
+    Good: a Cast of the input with the other type.
     """
 
     code = "QT414"

@@ -1,4 +1,4 @@
-"""QM617: nodes that precede the nodes whose outputs they read."""
+"""QM617: nodes listed before the nodes whose outputs they read."""
 
 from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
@@ -10,12 +10,12 @@ SORTED = Offer("safe", "moves makers in front of their readers; all other nodes 
 
 
 class NodeOrder(Rule):
-    """Nodes stand in an order in which every tensor is made before it is read.
+    """Every node comes after the nodes whose outputs it reads.
 
-    Why it matters: ONNX demands it and its checker refuses anything else. ONNX Runtime and TensorRT sort the nodes
-    themselves, so such a file works until it meets one of the many tools that walk through it in order.
+    Why it matters: ONNX demands this order, and its checker refuses any other. ONNX Runtime and TensorRT sort the nodes
+    themselves, so such a file works there. But many other tools read the nodes in order and fail.
 
-    Bad: a DQ in front of its Q, as an editor leaves it that appends nodes at the end.
+    Bad: a DQ listed before its Q, because an editor appended the Q at the end.
 
     Good: nodes in topological order.
     """
@@ -46,7 +46,7 @@ class NodeOrder(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare the place of each maker with those of its readers."""
+        """Compare the position of each producer with the positions of its readers."""
         for scope in context.view.scopes:
             for found in out_of_order(scope):
                 message = f"tensor '{found.tensor}' {found.problem}"
@@ -56,6 +56,6 @@ class NodeOrder(Rule):
 
 
 def _sort(found: Unsound, draft: Draft) -> None:
-    """Set the input to the tensor that it reads already: an edited reader is placed behind the producer."""
+    """Set the input to the tensor that it already reads: writing an edit moves the reader after its producer."""
     assert found.use is not None
     draft.set_input(found.use.node, found.use.index, found.tensor)

@@ -15,8 +15,8 @@ FOUR_BIT = frozenset({"int4", "uint4", "float4e2m1"})
 class OddCount(Rule):
     """A tensor of a 4-bit type has an even number of elements.
 
-    Why it matters: two codes share a byte. ONNX pads the last byte, TensorRT refuses the tensor ("4-bit quantization
-    requires an even number of elements"). Before TensorRT 10.8 the last dimension must be even.
+    Why it matters: two codes share a byte. ONNX pads the last byte, but TensorRT refuses the tensor ("4-bit
+    quantization requires an even number of elements"). Before TensorRT 10.8 the last dimension must be even.
 
     Bad: an int4 weight [3, 3].
 
@@ -65,9 +65,9 @@ class OddCount(Rule):
 
 
 def _odd(extents: tuple[int, ...], target: Target) -> Iterator[tuple[int, str]]:
-    """The first number that must be even and is not, and what it counts."""
+    """Yield each odd number that must be even, with the quantity that it counts."""
     if prod(extents) % 2:
-        # A scalar is one element: there is a last dimension below.
+        # A scalar has one element and ends here, so the shape below has a last dimension.
         yield prod(extents), "the number of elements"
     elif target.even_last_dimension and extents[-1] % 2:
         yield extents[-1], "the last dimension"

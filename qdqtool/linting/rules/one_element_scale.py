@@ -1,4 +1,4 @@
-"""QL317: activations of a Conv whose one scale has a dimension."""
+"""QL317: activations of a Conv with one scale of shape [1]."""
 
 from qdqtool.linting.rules.fixes.scales import SCALAR, scalar_fixes
 from qdqtool.linting.rules.support.rule import FALLBACK, Example, Fault, Faults, Rule, impacts
@@ -17,16 +17,16 @@ MODEL = """
 
 
 class OneElementScale(Rule):
-    """The one scale of an activation that a Conv reads is a scalar.
+    """If an activation of a Conv has one scale, the scale is a scalar.
 
-    Why it matters: a scale of shape [1] means the same as a scalar. But TensorRT for RTX takes it for a list of
-    scales where it chooses the kernel of a Conv: it quantizes the activation, dequantizes it again and multiplies
-    floats. Neither its parser nor its builder reports it. Exports of quantization-aware training in PyTorch have such
-    scales.
+    Why it matters: a scale of shape [1] means the same as a scalar. But TensorRT for RTX treats it as a list of scales
+    when it chooses the kernel of a Conv: the activation is quantized, dequantized again, and the Conv runs in float.
+    Neither the parser nor the builder reports this. PyTorch writes such scales when it exports quantization-aware
+    training.
 
     Bad: a DQ with a scale of shape [1] in front of a Conv.
 
-    Good: the same with a scalar. Gemm, MatMul and weights do not mind.
+    Good: the same with a scalar. For Gemm, MatMul and weights, shape [1] is fine.
     """
 
     code = "QL317"
@@ -38,7 +38,7 @@ class OneElementScale(Rule):
     INVALID = (Example("a scale of shape [1]", MODEL % "[1]"),)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at the DQ behind the data of every Conv; each is reported once."""
+        """Look at the DQ that makes the data of each Conv; report each DQ once."""
         found = {
             product.left.dequantize: product.node
             for product in context.products

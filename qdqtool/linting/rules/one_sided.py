@@ -1,4 +1,4 @@
-"""QL302: operators of which only one side is quantized."""
+"""QL302: operators with only one quantized operand."""
 
 from collections.abc import Callable
 
@@ -28,8 +28,8 @@ UNPAIRED = Offer("unsafe", "lets the operator read the float tensor in front of 
 ON_GRID = Offer("safe", "stores a float weight as codes and scales whose products it consists of already")
 
 SOME_ROUNDINGS = 2.0**-21
-"""How far values may lie beside the grid on which they were before an exporter folded BatchNormalization into them:
-some roundings of float32."""
+"""Largest relative distance of a weight value from its quantization grid. An exporter that folds BatchNormalization
+into a quantized weight moves the values by some float32 roundings."""
 
 _FORMATS: dict[int | None, str] = {
     TensorProto.INT8: "int8",
@@ -40,14 +40,14 @@ _FORMATS: dict[int | None, str] = {
 
 
 class OneSided(Rule):
-    """Both operands of a Conv, Gemm or MatMul are quantized, or neither, or (of Gemm and MatMul) the weight alone.
+    """Both operands of a Conv, Gemm or MatMul are quantized, or neither, or only the weight of a Gemm or MatMul.
 
-    Why it matters: int8 and fp8 kernels need both operands in that type. With one of them in float the layer runs in
-    float, and the pair costs time and accuracy for nothing.
+    Why it matters: int8 and fp8 kernels need both operands in that type. If one operand is float, the layer runs in
+    float, and the pair only costs time and accuracy.
 
     Bad: a pair on the input of a Conv whose weight stays float.
 
-    Good: a pair on both. Weight-only quantization of a MatMul is fine: the weight stays small.
+    Good: a pair on both operands. Weight-only quantization of a MatMul is fine: the stored weight is small.
     """
 
     code = "QL302"

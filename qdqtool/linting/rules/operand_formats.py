@@ -1,4 +1,4 @@
-"""QT405: quantized types that no kernel multiplies with each other."""
+"""QT405: operands of two quantized types that no kernel multiplies."""
 
 from qdqtool.linting.rules.fixes.stored import WIDER, wider_fixes
 from qdqtool.linting.rules.support.blocks import wrong_axis
@@ -11,11 +11,11 @@ from qdqtool.numerics.granularity import PerTensor
 
 
 class OperandFormats(Rule):
-    """The two operands of a Conv, Gemm or MatMul have types that a kernel multiplies.
+    """A kernel exists for the types of the two operands of a Conv, Gemm or MatMul.
 
-    Why it matters: apart from int8 with int4 in a MatMul, kernels multiply a type with itself, and
-    convolutions know int8 and fp8 only. The builder stops deep inside with "Input and filter have to be the same type"
-    and names no node. Different layers of a network may use different types.
+    Why it matters: except for int8 with int4 in a MatMul, kernels multiply operands of the same type. Convolutions
+    exist only for int8 and fp8. The builder stops with "Input and filter have to be the same type" and does not name
+    the node. Different layers of a network may use different types.
 
     Bad: an int8 activation and an fp8 weight; int4 times int4 in a Conv.
 
@@ -67,7 +67,7 @@ class OperandFormats(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look up the two types, unless a wrong weight axis makes the layer run in float anyway."""
+        """Look up the two types, unless the layer runs in float because of a wrong weight axis."""
         for product in context.products:
             if product.left is None or product.right is None or wrong_axis(context, product):
                 continue
@@ -85,13 +85,12 @@ class OperandFormats(Rule):
 
 
 def _multiplies(product: Product, weight: Operand, left: str, right: str) -> bool:
-    """Return whether TensorRT multiplies the two types."""
     # Measured with the builder of TensorRT for RTX over all combinations of types.
     matrix = product.op.is_matrix_product
     if left == right:
         return matrix or left in {"int8", "float8e4m3fn"}
     if product.node.is_op("ConvTranspose"):
-        # It runs in float; with int8 on one side the builder accepts any type on the other.
+        # The layer runs in float. If one operand is int8, the builder accepts any type of the other.
         return "int8" in {left, right}
     if matrix and {left, right} == {"int8", "int4"}:
         return weight.dequantize.granularity != PerTensor()

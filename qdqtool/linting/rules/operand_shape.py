@@ -1,4 +1,4 @@
-"""QS014: inputs whose shapes do not fit their operator, where onnx's shape inference does not look at them."""
+"""QS014: inputs whose shapes do not fit their operator. onnx's shape inference does not check these."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping
@@ -15,14 +15,14 @@ from qdqtool.models.targets import Target
 class OperandShape(Rule):
     """The inputs of a node have the extents that its operator demands.
 
-    Why it matters: a weight that somebody replaced or pruned has other channels than the tensor that it meets, or its
-    bias another length. onnx's shape inference does not look at them. ONNX Runtime refuses the model when it loads or
-    runs it, TensorRT when it parses or builds it.
+    Why it matters: after a weight is replaced or pruned, its number of channels may differ from that of the activation,
+    or from the length of the bias. onnx's shape inference does not check these. ONNX Runtime refuses the model when it
+    loads or runs it, TensorRT when it parses or builds it.
 
-    Bad: a Conv of 3 channels with a weight of 2; a bias of 3 elements for 4 output channels; a kernel larger than the
-    padded input; PRelu with a slope too many; a Reshape of 6 elements to 8.
+    Bad: a Conv on 3 channels whose weight has 2; a bias of 3 elements for 4 output channels; a kernel larger than the
+    padded input; PRelu with one slope too many; a Reshape of 6 elements to 8.
 
-    Good: weights whose extents are those of the tensors that they meet.
+    Good: weights whose extents fit the other inputs.
     """
 
     code = "QS014"
@@ -60,7 +60,7 @@ class OperandShape(Rule):
 
     def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the extents that are known."""
-        # Where a declared shape contradicts the others, rule QS013 speaks, and nobody knows which one is right.
+        # If a declared shape contradicts others, rule QS013 reports it. It is unknown which shape is right.
         if context.types.contradictions:
             return
         for node, _ in context.operators:
@@ -73,12 +73,12 @@ class OperandShape(Rule):
 
 @dataclass(frozen=True, slots=True)
 class _Misfit:
-    """What does not fit at a node.
+    """An input that does not fit its node.
 
     Attributes:
-        index: The input.
-        found: What the node has.
-        expected: What the operator needs.
+        index: Index of the input.
+        found: The value found, in words.
+        expected: The value that the operator needs, in words.
     """
 
     index: int
@@ -88,12 +88,12 @@ class _Misfit:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """A node, and the shapes of what it reads and makes.
+    """A node, with access to the shapes of its inputs and outputs.
 
     Attributes:
-        context: What rules share.
+        context: The context of the model.
         node: The node.
-        target: Who reads it.
+        target: The target that loads the model.
     """
 
     context: RuleContext
@@ -101,23 +101,23 @@ class _At:
     target: Target
 
     def shape(self, index: int) -> Shape | None:
-        """Return the shape of an input; None where it is absent or its rank unknown."""
+        """Return the shape of an input; None if the input is absent or its rank is unknown."""
         return self.context.shape(self.node.input(index))
 
     def extent(self, index: int, axis: int) -> int | None:
-        """Return one extent of an input; None where it is unknown."""
+        """Return one extent of an input, or None if it is unknown."""
         shape = self.shape(index)
         extent = shape[axis] if shape is not None and axis < len(shape) else None
         return extent if isinstance(extent, int) else None
 
     def of_shape(self, index: int, what: str, expected: Shape) -> Iterator[_Misfit]:
-        """Compare an input with the shape that it must have; an extent that is unknown fits any."""
+        """Compare an input with the shape that it must have; an unknown extent fits any extent."""
         found = self.shape(index)
         if found is not None and (len(found) != len(expected) or any(map(_differ, found, expected))):
             yield _Misfit(index, f"a {what} of shape {dims(found)}", dims(expected))
 
     def broadcast(self, index: int, what: str, wanted: Shape, *, both_ways: bool = False) -> Iterator[_Misfit]:
-        """Look whether an input broadcasts to a shape, which it may change where that goes ``both_ways``."""
+        """Check that an input broadcasts to a shape, or with ``both_ways`` that the two broadcast to each other."""
         found = self.shape(index)
         if found is None:
             return
@@ -142,7 +142,7 @@ def _times(extent: int | None, factor: int | None) -> int | None:
 
 
 def _groups(at: _At, weight: int, channels: Mapping[tuple[int, str], int | None]) -> Iterator[_Misfit]:
-    """Find the input whose number of channels the groups of a convolution do not divide."""
+    """Find inputs whose number of channels is not a multiple of the groups of a convolution."""
     group = at.node.attribute("group", 1)
     if group < 1:
         yield _Misfit(weight, f"{group} groups", "1 or more")
@@ -167,7 +167,7 @@ def _kernel(at: _At, weight: int) -> Shape:
 
 
 def _windows(at: _At, weight: int) -> Iterator[_Misfit]:
-    """Look whether the kernel fits into the padded input, so that there is an output."""
+    """Check that the kernel fits into the padded input: otherwise there is no output."""
     kernel, node = _kernel(at, weight), at.node
     none, ones = [0] * 2 * len(kernel), [1] * len(kernel)
     if node.attribute("auto_pad", b"NOTSET") in _PADS_AS_NEEDED:
@@ -211,7 +211,7 @@ def _layer_normalization(at: _At) -> Iterator[_Misfit]:
     shape, axis = at.shape(0), at.node.attribute("axis", -1)
     if shape is None:
         return
-    # Inference looks at the other bound.
+    # onnx's shape inference checks the lower bound.
     if axis >= len(shape):
         yield _Misfit(0, f"axis {axis}", f"{-len(shape)} to {len(shape) - 1}")
     for index, what in ((1, "scale"), (2, "bias")):
@@ -221,7 +221,7 @@ def _layer_normalization(at: _At) -> Iterator[_Misfit]:
 def _prelu(at: _At) -> Iterator[_Misfit]:
     shape = at.shape(0)
     if shape is not None and at.node.scope.opset >= _BROADCASTS:
-        # ONNX Runtime 1.31.1 broadcasts the data to the slope as well.
+        # ONNX Runtime 1.31.1 also broadcasts the data to the slope.
         yield from at.broadcast(1, "slope", shape, both_ways=at.target.family == "ort-cpu")
 
 
@@ -251,18 +251,18 @@ def _recurrent(at: _At) -> Iterator[_Misfit]:
 
 
 _CHANNELWISE_GROUPS = 21
-"""From this opset on a GroupNormalization has a scale for each channel; before, for each group."""
+"""From this opset on, a GroupNormalization has a scale for each channel; before, it had one for each group."""
 
 _PADS_AS_NEEDED = {b"SAME_UPPER", b"SAME_LOWER"}
 
 _BROADCASTS = 7
-"""From this opset on PRelu and Gemm broadcast as NumPy does."""
+"""From this opset on, PRelu and Gemm broadcast as NumPy does."""
 
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
 _MISFITS: Mapping[str, Callable[[_At], Iterator[_Misfit]]] = {
     "Conv": _conv,
-    # It has no bias: its third input is a zero point, and no node has a tenth.
+    # ConvInteger has no bias: its third input is a zero point. No node has an input 9.
     "ConvInteger": partial(_conv, bias=9),
     "ConvTranspose": _conv_transpose,
     "Gemm": _gemm,
@@ -274,4 +274,4 @@ _MISFITS: Mapping[str, Callable[[_At], Iterator[_Misfit]]] = {
     "Reshape": _reshape,
     **dict.fromkeys(_GATES, _recurrent),
 }
-"""What finds misfits of an operator that onnx's shape inference passes (onnx 1.23.2)."""
+"""For each operator, the check of what onnx's shape inference does not check (onnx 1.23.2)."""

@@ -1,4 +1,4 @@
-"""QL311: operands of different or quantized types."""
+"""QL311: operands of different types, or of quantized types."""
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -11,11 +11,11 @@ class OperandTypes(Rule):
     """Conv, Gemm and MatMul read operands of one float type.
 
     Why it matters: codes have no meaning without their DQ, and no operator multiplies float16 with float32. A DQ makes
-    the type of its scale (or output_dtype), so a float32 scale in a float16 network is enough to be refused.
+    the type of its scale (or output_dtype): one float32 scale in a float16 network makes the model invalid.
 
-    Bad: the output of a Q wired straight into a Conv; a float16 activation with a weight that dequantizes to float32.
+    Bad: a Conv that reads the output of a Q; a float16 activation with a weight that dequantizes to float32.
 
-    Good: a DQ in front of each operand, all of one type.
+    Good: a DQ for each operand, all with the same output type.
     """
 
     code = "QL311"

@@ -1,4 +1,4 @@
-"""QT412: nodes with attributes or inputs that their operator does not have at the opset of the model."""
+"""QT412: nodes with attributes or inputs that their operator does not have at the model's opset."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,20 +12,20 @@ from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
 
 _UNCHECKED = frozenset(["LayerNormalization"])
-"""Operators of onnx 1.23.2 that allow attributes of any name, as does ONNX Runtime."""
+"""Operators for which onnx 1.23.2 and ONNX Runtime allow attributes of any name."""
 
 
 class OperatorSignature(Rule):
-    """A node has the attributes and as many inputs and outputs as its operator at the opset of the model.
+    """A node has the attributes, inputs and outputs that its operator has at the opset of the model.
 
-    Why it matters: who raises the opset number of a model by hand, for a type such as int4, leaves nodes behind that
-    are written for the old one: from opset 13 Squeeze takes its axes as an input, from 18 every reduction does. onnx's
-    checker and ONNX Runtime refuse the model, as they do where a node lacks an input. TensorRT's parser reads most old
-    attributes at any opset.
+    Why it matters: if the opset number of a model is raised by hand, for a type such as int4, its nodes still have the
+    form of the old opset. For example, the axes became an input of Squeeze with opset 13, and of every reduction with
+    opset 18. onnx's checker and ONNX Runtime refuse such a model. They also refuse a node that lacks an input.
+    TensorRT's parser reads most old attributes at any opset.
 
     Bad: ReduceMean <axes = [1]> at opset 19; Clip with two inputs for its bounds at opset 6; Add of one tensor.
 
-    Good: a model that was converted to the opset that it names.
+    Good: a model that was converted to its opset.
     """
 
     code = "QT412"
@@ -60,9 +60,9 @@ class OperatorSignature(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare every node with its operator."""
+        """Compare every node with the definition of its operator."""
         for node, signature in context.operators:
-            # Rule QT411 reports operators that an opset has withdrawn.
+            # Rule QT411 reports operators that an opset has removed.
             problem = None if signature.is_withdrawn else _problem(node, signature)
             if problem is not None:
                 message, expected = problem
@@ -71,7 +71,7 @@ class OperatorSignature(Rule):
 
 
 def _problem(node: NodeView, signature: Signature) -> tuple[str, str] | None:
-    """Return what is wrong with a node, in words, and what was expected; None where nothing is."""
+    """Return what is wrong with a node and what was expected, in words, or None if nothing is wrong."""
     return (
         _attribute_problem(node, signature)
         or _count_problem("input", node.proto.input, signature.inputs)
@@ -107,7 +107,7 @@ def _count_problem(what: str, names: Sequence[str], bounds: tuple[int, int]) -> 
 
 
 def _gap(node: NodeView, signature: Signature) -> tuple[str, str] | None:
-    """Look at the one operator that has one output or all, and nothing in between."""
+    """Check BatchNormalization: it has either one output or all outputs."""
     count = len(node.proto.output)
     if node.op_type != "BatchNormalization" or count in signature.outputs:
         return None
@@ -118,7 +118,7 @@ def _gap(node: NodeView, signature: Signature) -> tuple[str, str] | None:
 def _absent(
     what: str, names: Sequence[str], formal: Callable[[int], SignatureOperand | None]
 ) -> tuple[str, str] | None:
-    """Look for an empty name where a tensor is required."""
+    """Find a required tensor whose name is empty."""
     operands = (formal(index) for index, name in enumerate(names) if not name)
     absent = next((operand for operand in operands if operand is not None and operand.is_required), None)
     return None if absent is None else (f"needs its {what} '{absent.name}'", "the name of a tensor")

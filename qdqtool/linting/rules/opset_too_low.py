@@ -1,4 +1,4 @@
-"""QS004: what the model's opset does not have yet."""
+"""QS004: Q/DQ features that are newer than the model's opset."""
 
 from collections.abc import Iterator
 
@@ -16,9 +16,9 @@ RAISED = Offer("safe", "raises the opset, as onnx converts each operator")
 class OpsetTooLow(Rule):
     """The opset has the types and attributes that the model's Q/DQ use.
 
-    Why it matters: Q/DQ came with opset 10 and grew: per-axis scales with 13, fp8 and float16 scales with 19, int4,
-    int16 and blocks with 21, fp4 with 23. ONNX Runtime refuses what is too new for the opset that the model states;
-    TensorRT does not look. Several scales below opset 13 ONNX Runtime reads on axis 1, and TensorRT on axis 0.
+    Why it matters: Q/DQ came with opset 10. Later opsets added per-axis scales (13), fp8 and float16 scales (19), int4,
+    int16 and blocks (21), and fp4 (23). ONNX Runtime refuses features that are newer than the opset of the model.
+    TensorRT does not check this. Below opset 13, ONNX Runtime reads several scales on axis 1 and TensorRT on axis 0.
 
     Bad: int4 weights in a model of opset 19.
 
@@ -54,7 +54,7 @@ class OpsetTooLow(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Find the newest thing that each Q or DQ uses; the first fault carries the fix for all."""
+        """Find the newest feature that each Q or DQ uses; the first fault has the fix for all of them."""
         low = [(entry, what, first) for entry in context.qdq.nodes for what, first in _too_new(context, entry)]
         if not low:
             return
@@ -77,7 +77,7 @@ def _too_new(context: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:
 
 
 def _is_read(context: RuleContext, entry: QdqNode) -> bool:
-    """Return whether ONNX Runtime runs several scales of an old opset: as many as axis 1 has."""
+    """Return whether ONNX Runtime runs several scales at an old opset: one for each index of axis 1."""
     shape, scale = context.data_shape(entry), entry.scale_shape
     too_new = [what for what, first in needs(context, entry) if first > entry.node.scope.opset]
     if too_new != [PER_AXIS] or (shape is not None and len(shape) < 2):

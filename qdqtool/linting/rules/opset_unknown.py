@@ -8,14 +8,14 @@ from qdqtool.models.targets import Target
 
 
 class OpsetUnknown(Rule):
-    """The opset of the default domain is one that ONNX has.
+    """The opset of the default domain exists in ONNX.
 
-    Why it matters: an operator means what its opset says. onnx's checker and TensorRT read an opset that they do not
-    know as the newest one they know, without a word: what changed since is read wrong.
+    Why it matters: the opset defines what an operator means. onnx's checker and TensorRT read an unknown opset as the
+    newest opset that they know, without a message: an operator that changed later is misread.
 
-    Bad: a model stamped opset 99 by hand, or by an exporter newer than the onnx package that reads it.
+    Bad: a model whose opset was set to 99 by hand, or by an exporter newer than the installed onnx package.
 
-    Good: the lowest opset that has what the model uses.
+    Good: the lowest opset with all operators and types of the model.
     """
 
     code = "QM614"
@@ -33,7 +33,7 @@ class OpsetUnknown(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare with the newest opset that the installed onnx package defines."""
+        """Compare the opset with the newest one that the installed onnx package defines."""
         opset, newest = context.model.default_opset(), onnx.defs.onnx_opset_version()
         if opset > newest:
             message = f"the model imports opset {opset}, which ONNX {onnx.__version__} does not have"

@@ -8,7 +8,7 @@ from qdqtool.models.graph.edits.edit import AddInitializer, RemoveInitializer
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.targets import Target
 
-# Before this IR version, ONNX demands that every initializer is a graph input as well.
+# Before this IR version, ONNX demands that every initializer is also a graph input.
 FIRST_IR_WITH_PLAIN_INITIALIZERS = 4
 
 FIXED = Offer("safe", "takes the name out of the graph inputs; the stored value stays")
@@ -17,12 +17,12 @@ FIXED = Offer("safe", "takes the name out of the graph inputs; the stored value 
 class Overridable(Rule):
     """Scales, zero points and quantized weights are no graph inputs.
 
-    Why it matters: from IR version 4 on an initializer that is also a graph input is a default that the caller may
-    replace. ONNX Runtime lets him; TensorRT drops the input and keeps the stored value.
+    Why it matters: from IR version 4 on, an initializer that is also a graph input is only a default: the caller may
+    replace it. ONNX Runtime allows this; TensorRT removes the input and keeps the stored value.
 
-    Bad: a scale that is initializer and graph input.
+    Bad: a scale that is both initializer and graph input.
 
-    Good: an initializer alone.
+    Good: a scale that is only an initializer.
     """
 
     code = "QM608"
@@ -47,7 +47,7 @@ class Overridable(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at the scale and zero point of every Q and DQ, and at stored codes; each tensor is reported once."""
+        """Look at the scale, zero point and stored codes of every Q and DQ; report each tensor once."""
         if context.model.proto.ir_version < FIRST_IR_WITH_PLAIN_INITIALIZERS:
             return
         seen: set[Value] = set()

@@ -1,4 +1,4 @@
-"""QP106: a Q and its DQ that do not undo each other."""
+"""QP106: a Q and a DQ with different constants."""
 
 import numpy as np
 
@@ -13,10 +13,10 @@ from qdqtool.models.targets import Target
 
 
 class PairMismatch(Rule):
-    """A Q and the DQ behind it have the same scale, zero point, axis and block size.
+    """A Q and the DQ that reads it have the same scale, zero point, axis and block size.
 
-    Why it matters: with different constants the pair does not return what it was given: every value is scaled or
-    shifted. It is legal and loads everywhere, and is nearly always a slip of an editor.
+    Why it matters: with different constants the pair scales or shifts every value instead of only rounding it. Such a
+    pair is legal and loads everywhere, but is nearly always a mistake.
 
     Bad: a Q with scale 0.1 and a DQ with scale 0.2: everything doubles.
 
@@ -77,7 +77,7 @@ def _zero_points(context: RuleContext, pair: QdqPair) -> Faults:
     if values[0] is None or values[1] is None:
         return
     first, second = (as_reals(np.asarray(each)) for each in values)
-    # An absent zero point is 0, so an explicit 0 on the other side is the same.
+    # An absent zero point means 0, so it equals an explicit 0 of the other node.
     one_sided = made is None or read is None
     both = np.broadcast_arrays(first, second) if one_sided else (first, second)
     yield from _compared(pair, "zero point", read or made, *both)
@@ -96,7 +96,7 @@ def _axes(context: RuleContext, pair: QdqPair) -> Faults:
 
 
 def _compared(pair: QdqPair, what: str, tensor: Value | None, made: Array, read: Array) -> Faults:
-    """Yield the first difference, with the extent of all."""
+    """Yield a fault with the first difference in words, and the extent of all differences."""
     if made.size != read.size or (made.shape != read.shape and made.size != 1):
         yield _fault(pair, what, tensor, (f"shape {dims(made.shape)}", f"shape {dims(read.shape)}"))
         return
@@ -115,7 +115,7 @@ def _compared(pair: QdqPair, what: str, tensor: Value | None, made: Array, read:
 def _fault(
     pair: QdqPair, what: str, tensor: Value | None, words: tuple[str, str], extent: Extent | None = None
 ) -> Fault:
-    """Return the fault of a Q and a DQ that have these, in words."""
+    """Return the fault of a pair; ``words`` are the values of the Q and of the DQ."""
     made, read = words
     message = f"{what} of this DQ is {read}, that of its Q '{pair.quantize.node.label}' is {made}"
     known = extent or Extent(f"{what} {read} for {made}")

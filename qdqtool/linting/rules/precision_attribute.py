@@ -1,4 +1,4 @@
-"""QP112: a precision that runtimes do not divide in."""
+"""QP112: a precision attribute that runtimes do not apply."""
 
 from qdqtool.linting.rules.support.rule import SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -8,12 +8,12 @@ from qdqtool.models.targets import Target
 
 
 class PrecisionAttribute(Rule):
-    """The precision of a Q, where it is given, is the type of its scale.
+    """The precision attribute of a Q, if there is one, is the type of its scale.
 
-    Why it matters: from opset 23 on the attribute says in which type data is divided by the scale. ONNX Runtime does
-    not read it and divides in float32; TensorRT divides in the scale's type and only warns. Values halfway between two
-    codes come out differently, so the file means something that nobody computes. There is no fix: only its author
-    knows whether the attribute or the scale is what was meant.
+    Why it matters: from opset 23 on, the attribute is the type in which data is divided by the scale. ONNX Runtime does
+    not read it and divides in float32. TensorRT divides in the scale's type and only warns. Values halfway between two
+    codes may be rounded differently, so no runtime computes what the file defines. There is no fix: only the author
+    knows whether the attribute or the scale is right.
 
     Bad: precision = FLOAT16 beside a float32 scale.
 

@@ -29,9 +29,8 @@ MICROSOFT = frozenset(
 class QOperator(Rule):
     """Quantization is expressed by Q/DQ around ordinary operators.
 
-    Why it matters: QLinearConv and its kin are ONNX Runtime's compiled form; TensorRT refuses them with the message
-    "false". NVIDIA's own TRT_ operators, the other way round, are unknown to ONNX Runtime. Both refuse QONNX, which
-    Brevitas exports.
+    Why it matters: QLinearConv and similar operators are the compiled form of ONNX Runtime. TensorRT refuses them with
+    the message "false". ONNX Runtime does not know NVIDIA's TRT_ operators. Both refuse QONNX, which Brevitas exports.
 
     Bad: QLinearConv, MatMulInteger, DynamicQuantizeLinear; com.microsoft QGemm, MatMulNBits; Quant of QONNX.
 
@@ -83,7 +82,7 @@ class QOperator(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look for the operators by name, unless a local function defines them."""
+        """Find these operators by name, unless a local function defines them."""
         foreign = _is_microsoft if target.family == "tensorrt" else _is_tensorrt
         for node in context.nodes:
             if (foreign(node) or is_quantizer(node.proto)) and context.called(node) is None:
@@ -93,7 +92,7 @@ class QOperator(Rule):
 
 
 def _is_microsoft(node: NodeView) -> bool:
-    # The parser compares names only, so those of com.microsoft in the default domain are refused as well.
+    # The parser compares only names, so it also refuses com.microsoft operators in the default domain.
     if node.domain not in {"", "com.microsoft"}:
         return False
     standard = not node.domain and node.op_type in STANDARD
@@ -101,5 +100,5 @@ def _is_microsoft(node: NodeView) -> bool:
 
 
 def _is_tensorrt(node: NodeView) -> bool:
-    # Another rule has those that are Q and DQ by another name (QS015).
+    # Rule QS015 reports the TRT_ operators that are Q and DQ under another name.
     return node.op_type.startswith("TRT_") and node.op_type not in LINEAR

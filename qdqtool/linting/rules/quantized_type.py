@@ -1,4 +1,4 @@
-"""QP103: quantized types that the target has no use for."""
+"""QP103: quantized types that the target does not compute with."""
 
 from onnx import TensorProto
 
@@ -16,11 +16,11 @@ from qdqtool.models.targets import get as get_target
 
 
 class QuantizedType(Rule):
-    """The quantized type is one that the target computes with.
+    """The target has kernels for the quantized type.
 
     Why it matters: each runtime has kernels for a few types. TensorRT refuses 16-bit codes, unsigned 4-bit codes and
-    most fp8 variants, with a message that names an initializer and not the node; a uint8 Q it takes, computes as int8
-    and clips everything above 127. ONNX Runtime's CPU provider has no fp4 and no fp6.
+    most fp8 variants. Its message names an initializer instead of the node. It accepts a uint8 Q but computes it as
+    int8, so that every code above 127 is clipped. ONNX Runtime's CPU provider has no fp4 and no fp6.
 
     Bad: uint8 activations on a GPU.
 
@@ -83,7 +83,8 @@ class QuantizedType(Rule):
             legal = target.quantize_types if entry.is_quantize else target.dequantize_types
             if entry.quantized_type is None or quantized in legal or not _is_reported_here(entry):
                 continue
-            # The Q has the finding. TensorRT computes what a uint8 Q makes as int8, whatever moves it to the DQ.
+            # The fault is reported at the Q. TensorRT computes uint8 codes as int8, also after operators that move
+            # them.
             if not entry.is_quantize and origin.is_quantizers(entry.data):
                 continue
             message = f"this {short(entry)} {'makes' if entry.is_quantize else 'reads'} {quantized}"
@@ -94,7 +95,7 @@ class QuantizedType(Rule):
 
 
 def _is_reported_here(entry: QdqNode) -> bool:
-    """Return whether this rule has to report the type: no other rule does, and no earlier node has it."""
+    """Return whether this rule has to report the type: no other rule and no fault at an earlier node does."""
     if entry.is_quantize:
         if entry.zero_point is None:
             return bool(entry.output_dtype)
@@ -103,13 +104,13 @@ def _is_reported_here(entry: QdqNode) -> bool:
 
 
 def _impact(entry: QdqNode, target: Target) -> Impact | None:
-    """Return ``silent`` for a uint8 zero point that the target reads as int8; None for the rule's usual impact."""
+    """Return ``silent`` for a uint8 zero point that the target reads as int8, else None: the rule's usual impact."""
     as_int8 = entry.is_quantize and entry.quantized_type == TensorProto.UINT8 and entry.zero_point is not None
     return SILENT if target.uint8_as_int8 and as_int8 else None
 
 
 class CodeOrigin:
-    """Where codes were made, through the operators that moved them."""
+    """Finds the nodes that made codes, through operators that moved the codes."""
 
     def __init__(self, context: RuleContext) -> None:
         self._context = context
@@ -119,7 +120,7 @@ class CodeOrigin:
                 self._bodies.setdefault(scope.owner, []).append(scope)
 
     def is_quantizers(self, value: Value | None) -> bool:
-        """Return whether all codes of a tensor come from Q nodes: none is stored, an input or the result of a Cast."""
+        """Return whether all codes of a tensor come from Q nodes, and not from constants, inputs or Casts."""
         return value is not None and all(
             self._sources(each) or self._is_quantizers_own(each) for each in reachable([value], self._sources)
         )
@@ -129,7 +130,7 @@ class CodeOrigin:
         return maker is not None and maker.is_quantize
 
     def _sources(self, value: Value) -> list[Value]:
-        """Return the tensors of the same type that a node other than Q and DQ makes ``value`` of."""
+        """Return the inputs of the node that makes ``value``, if of the same type; empty for a Q, DQ or Cast."""
         producer = value.producer
         if producer is None or self._context.qdq.maker(value) is not None:
             return []

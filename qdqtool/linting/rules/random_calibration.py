@@ -1,4 +1,4 @@
-"""QN501: scales, or codes of weights, that were found with random data."""
+"""QN501: scales or weight codes computed from random data."""
 
 import msgspec
 
@@ -17,14 +17,14 @@ _TEXT = """
 
 
 class RandomCalibration(Rule):
-    """The scales of the model, and codes that data chose, come from real samples, not from noise.
+    """Calibration used real samples, not random data.
 
-    Why it matters: random calibration lets a pipeline be tried end to end, speed measured, kernels looked at. Its
-    scales, or the codes of weights that it chose, fit noise: the outputs are wrong on real inputs, and nothing else
-    tells. What qdqtool quantizes says how it was calibrated in the metadata entry ``qdqtool.calibration``; a model
-    without the entry passes. A release should set ``severity = { QN501 = "error" }``.
+    Why it matters: random calibration is good for testing a pipeline, measuring speed and looking at kernels. But its
+    scales and weight codes fit noise: the outputs are wrong on real inputs, and nothing else shows it. qdqtool records
+    the calibration of a model in the metadata entry ``qdqtool.calibration``; a model without the entry passes. For a
+    release, set ``severity = { QN501 = "error" }``.
 
-    Bad: a model that was quantized with ``--random-calibration`` on its way to users.
+    Bad: a released model that was quantized with ``--random-calibration``.
 
     Good: calibration with samples like those the model will see.
     """
@@ -37,7 +37,7 @@ class RandomCalibration(Rule):
     INVALID = (Example("random samples", _TEXT % r"{\"method\": \"max\", \"samples\": 4, \"random\": true}"),)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Read the metadata entry; one that is no JSON object says nothing."""
+        """Read the metadata entry; it is ignored if it is not a JSON object."""
         note = read_metadata(context.model, CALIBRATION_KEY)
         if note is None:
             return

@@ -9,7 +9,7 @@ from qdqtool.models.ops.support.random_nodes import random_nodes
 from qdqtool.models.targets import Target
 
 TRAINING_MODE = 2
-"""Index of the input of a Dropout that says whether it drops values."""
+"""Index of the input of a Dropout that turns dropping of values on."""
 
 INFERENCE = Offer("unsafe", "takes a Dropout out of training mode")
 
@@ -17,11 +17,11 @@ INFERENCE = Offer("unsafe", "takes a Dropout out of training mode")
 class RandomOutputs(Rule):
     """No operator draws random numbers.
 
-    Why it matters: the outputs differ from run to run, so that nothing can be compared: a model checked against itself
-    has a few dB, ranges differ from calibration to calibration, and an engine draws other numbers than the reference. A
-    Dropout in training mode is an error of the export. Other generators may be meant, as the noise of a speech
-    synthesizer: such noise is better an input of the graph. A seed does not help: ONNX Runtime goes on drawing in the
-    next run.
+    Why it matters: the outputs differ from run to run and cannot be compared. A model checked against itself has an
+    SQNR of a few dB, ranges differ between calibrations, and an engine draws other numbers than the reference. A
+    Dropout in training mode is an error of the export. Other generators may be intended, such as the noise of a speech
+    synthesizer. Make such noise an input of the graph. A seed does not help: ONNX Runtime draws new numbers in the next
+    run.
 
     Bad: a Dropout whose ``training_mode`` is true, RandomNormalLike, Multinomial or Bernoulli.
 

@@ -1,4 +1,4 @@
-"""QA210: tensors of more dimensions than the target has."""
+"""QA210: tensors with more dimensions than the target supports."""
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -10,14 +10,14 @@ MAX_RANK = 8
 
 
 class Rank(Rule):
-    """A quantized tensor has 8 dimensions at most.
+    """A quantized tensor has at most 8 dimensions.
 
-    Why it matters: TensorRT has no tensors of more than 8 dimensions. Its parser stops with "Failed to convert ONNX
-    dimensions" and does not say of which tensor.
+    Why it matters: TensorRT has no tensors with more than 8 dimensions. Its parser stops with "Failed to convert ONNX
+    dimensions" and does not name the tensor.
 
     Bad: a pair on a tensor of rank 9.
 
-    Good: a Reshape in front that joins neighbouring dimensions.
+    Good: a Reshape before the pair that joins neighboring dimensions.
     """
 
     code = "QA210"
@@ -38,7 +38,7 @@ class Rank(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Count the dimensions of what each Q and each DQ without Q reads."""
+        """Count the data dimensions of each Q, and of each DQ without a Q."""
         for entry in context.qdq.nodes:
             shape = context.data_shape(entry)
             if shape is not None and len(shape) > MAX_RANK and context.qdq.quantizer_of(entry) is None:

@@ -9,14 +9,13 @@ FunctionId = tuple[str, str, str]
 
 
 class RecursiveFunction(Rule):
-    """No local function calls itself, directly or through others.
+    """No local function calls itself, directly or through other functions.
 
-    Why it matters: ONNX forbids it. onnx and ONNX Runtime report it; TensorRT's parser calls itself until the process
-    dies.
+    Why it matters: ONNX forbids it. onnx and ONNX Runtime report it; TensorRT's parser recurses until it crashes.
 
     Bad: a function f whose body calls f.
 
-    Good: a Loop.
+    Good: a Loop instead of the recursion.
     """
 
     code = "QM612"
@@ -51,7 +50,7 @@ class RecursiveFunction(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Follow the calls from each function; one that comes back to itself is at fault."""
+        """Follow the calls of each function; report a function that reaches itself."""
         calls: dict[FunctionId, set[FunctionId]] = {identity: set() for identity in context.functions}
         roots = {scope.path[0]: identity for identity, scope in context.functions.items()}
         for node in context.nodes:

@@ -14,15 +14,15 @@ SHARED = Offer("unsafe", "reads the pair that another reader of the skip input h
 
 
 class ResidualBranch(Rule):
-    """Where a quantized Conv is added to a skip branch, the skip branch has a pair.
+    """If a quantized Conv is added to a skip branch, the skip branch has a pair.
 
-    Why it matters: the Add is computed at the end of the Conv in front of it. With codes on the other side it reads
-    one byte for each value, and the same codes serve the next block; with float it reads and keeps a float copy of the
-    whole tensor, the largest one around.
+    Why it matters: the kernel of the Conv also computes the Add. If the skip branch has codes, the kernel reads one
+    byte for each value, and the next block can read the same codes. If the skip branch is float, a float copy of the
+    whole tensor is kept and read.
 
     Bad: DQ, Conv, Add with the float input of the block.
 
-    Good: a pair on the skip input, the block input's own where both read the same tensor. No pair between Conv and Add.
+    Good: a pair on the skip input, shared with the block if it reads the same tensor. No pair between Conv and Add.
     """
 
     code = "QL303"
@@ -61,7 +61,7 @@ class ResidualBranch(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at each Add of a quantized Conv that nothing else reads."""
+        """Look at each Add that reads a quantized Conv, if nothing else reads that Conv."""
         quantized = {product.node for product in context.products if product.left and product.right}
         for node in context.nodes:
             if not node.is_op("Add"):
@@ -86,7 +86,7 @@ def _fused_conv(value: Value | None) -> NodeView | None:
 
 
 def _is_float_branch(context: RuleContext, node: NodeView, value: Value) -> bool:
-    """Return whether ``value`` is float data of the full shape of the Add, which another reader quantizes."""
+    """Return whether ``value`` is float data with the full shape of the Add that also feeds a Q."""
     left, right = (context.shape(node.input(index)) for index in (0, 1))
     if left is None or right is None or not may_be_equal(left, right):
         return False

@@ -13,8 +13,8 @@ SATURATED = Offer("unsafe", "leaves saturate at 1: what became NaN or infinity b
 class SaturateOff(Rule):
     """An fp8 Q saturates.
 
-    Why it matters: with saturate = 0 values beyond the range become NaN or infinity in ONNX. TensorRT never reads the
-    attribute and gives the largest code, so the two disagree wherever a value is clipped.
+    Why it matters: with saturate = 0 values beyond the range become NaN or infinity in ONNX. TensorRT ignores the
+    attribute and returns the largest code, so the results differ for every clipped value.
 
     Bad: QuantizeLinear <saturate = 0>.
 

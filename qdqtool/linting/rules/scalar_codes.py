@@ -17,9 +17,9 @@ MODEL = """
 class ScalarCodes(Rule):
     """Stored codes have at least one dimension.
 
-    Why it matters: ONNX Runtime's quantizer stores the scalar operand of a Mul, such as the factor of an attention, as
-    a code without dimensions. TensorRT's parser puts a reshape between such a code and its DQ, and the builder then
-    says that a quantized constant is only allowed in front of a DQ.
+    Why it matters: ONNX Runtime's quantizer stores the scalar operand of a Mul, such as the scaling factor of
+    attention, as a code without dimensions. TensorRT's parser inserts a reshape between such a code and its DQ. The
+    builder then reports that a quantized constant must be the input of a DQ.
 
     Bad: an int8 initializer of shape [] behind a DQ.
 

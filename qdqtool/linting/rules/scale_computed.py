@@ -9,13 +9,13 @@ from qdqtool.models.targets import Target
 
 
 class ScaleComputed(Rule):
-    """A constant scale is stored in the form in which Q and DQ use it.
+    """A constant scale is stored as an initializer or Constant.
 
-    Why it matters: TensorRT folds a scale that Cast, Mul or Reshape make of constants, but checks its values only where
-    it is wired directly: a zero or negative scale behind such an operator builds without a word. Other tools do not
-    recognize it as a scale at all.
+    Why it matters: TensorRT folds a scale that Cast, Mul or Reshape computes from constants, but checks only the values
+    of stored scales. So a computed scale that is zero or negative builds without a message. Other tools do not
+    recognize a computed scale.
 
-    Bad: a scale that Mul makes of two initializers.
+    Bad: a scale that a Mul computes from two initializers.
 
     Good: the product, stored as an initializer.
     """
@@ -38,14 +38,14 @@ class ScaleComputed(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look for scales that fold but are not stored; each is reported once."""
+        """Find scales that fold to a constant but are not stored; report each once."""
         seen: set[Value] = set()
         for entry in context.qdq.nodes:
             scale = entry.scale
             if scale is None or scale in seen or scale.producer is None:
                 continue
             seen.add(scale)
-            # Two-level scales, as in NVFP4, come from a DQ: fp8 block scales times one float scale.
+            # A DQ makes two-level scales, as in NVFP4: fp8 block scales times one float scale.
             made_by_dq = context.qdq.maker(scale) is not None
             if made_by_dq or scale.producer.is_op("Constant") or not context.constants.is_constant(scale):
                 continue

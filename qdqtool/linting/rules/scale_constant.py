@@ -1,4 +1,4 @@
-"""QP104: scales that are computed from data."""
+"""QP104: scales that are computed at run time."""
 
 from qdqtool.linting.rules.support.rule import SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -9,11 +9,11 @@ from qdqtool.models.targets import Target
 
 
 class ScaleConstant(Rule):
-    """A scale is a build-time constant.
+    """A scale is constant at build time.
 
-    Why it matters: NVIDIA's documentation demands a constant scale, since kernels are chosen with it. The parser does
-    not enforce that, and some builders take a scale that arrives at run time while others crash on it. None of the
-    checks on values can look at it.
+    Why it matters: NVIDIA's documentation demands a constant scale, since the builder chooses kernels by it. The parser
+    does not enforce this. Some builders accept a scale that is computed at run time, others crash. No rule can check
+    its values.
 
     Bad: a scale that is a graph input, or ReduceMax of the data divided by 127.
 
@@ -41,7 +41,7 @@ class ScaleConstant(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look for scales that do not fold."""
+        """Find scales that do not fold to a constant."""
         for entry in context.qdq.nodes:
             scale = entry.scale
             if scale is None or context.is_constant(scale) or _are_made_with_codes(context, entry, scale):
@@ -53,7 +53,7 @@ class ScaleConstant(Rule):
 
 
 def _are_made_with_codes(context: RuleContext, entry: QdqNode, scale: Value) -> bool:
-    """Return whether one operator of TensorRT makes codes and scales, as for NVFP4, whose scales pass a DQ."""
+    """Return whether one TensorRT operator makes both codes and scales. For NVFP4, a DQ dequantizes the scales."""
     if not entry.is_dynamic or entry.data is None:
         return False
     dequantizer = context.qdq.dequantizer_of(scale)

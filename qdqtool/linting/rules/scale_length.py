@@ -1,4 +1,4 @@
-"""QA205: per-axis scales that are too few or too many."""
+"""QA205: too few or too many per-axis scales."""
 
 from qdqtool.linting.rules.support.blocks import vector_blocks
 from qdqtool.linting.rules.support.extents import reads_axis_1
@@ -9,14 +9,14 @@ from qdqtool.models.targets import Target
 
 
 class ScaleLength(Rule):
-    """There is one scale, or exactly one for each index of the axis.
+    """A tensor has one scale, or exactly one for each index of the axis.
 
-    Why it matters: onnx's checker does not compare the lengths, ONNX Runtime fails at the first run, and TensorRT says
-    "not equal to the number of output channels" whatever the axis is.
+    Why it matters: onnx's checker does not compare the lengths, and ONNX Runtime fails at the first run. TensorRT
+    reports "not equal to the number of output channels", even if the axis is not the output channel.
 
     Bad: three scales for the four channels of an axis; an empty scale.
 
-    Good: as many scales as the axis is long.
+    Good: four scales for the four channels.
     """
 
     code = "QA205"

@@ -1,4 +1,4 @@
-"""QP105: scales at the edge of what their type can hold."""
+"""QP105: scales that are too small or too large for their type."""
 
 import functools
 
@@ -19,15 +19,15 @@ FLOATS = frozenset(map(np.dtype, (np.float32, np.float16, ml_dtypes.bfloat16, np
 
 
 class ScaleRange(Rule):
-    """A scale is a normal number of its type, and the largest code times the scale still is finite.
+    """A scale is a normal number of its type, and the largest code times the scale is finite.
 
-    Why it matters: below the smallest normal number a scale has few bits left, its reciprocal overflows, and a GPU may
-    flush it to zero; with a huge scale every value becomes code 0 or dequantizes to infinity. Both load everywhere.
-    There is no fix: the scale that was meant is not in the file.
+    Why it matters: a scale below the smallest normal number has little precision, its reciprocal overflows, and a GPU
+    may flush it to zero. With a huge scale every value becomes code 0 or dequantizes to infinity. Such scales load
+    everywhere. There is no fix: the file does not contain the right scale.
 
     Bad: a float16 scale of 1e-7, or a float32 scale of 1e38.
 
-    Good: keep scales in float32 where activations are float16 (allowed from opset 23), or calibrate again.
+    Good: float32 scales for float16 activations (allowed from opset 23), or a new calibration.
     """
 
     code = "QP105"
@@ -60,7 +60,7 @@ class ScaleRange(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at every finite positive scale, in the type it is used in."""
+        """Look at every finite positive scale, in the type in which it is used."""
         for entry in context.qdq.nodes:
             scale = context.array(entry.scale)
             if scale is None or scale.dtype not in FLOATS:
@@ -112,8 +112,8 @@ def _huge(context: RuleContext, entry: QdqNode, scale: Array) -> Faults:
 
 def _cast_to_float16(context: RuleContext, entry: QdqNode) -> bool:
     """Return whether TensorRT uses the scale in float16."""
-    # Below opset 19 its parser casts the scale to the type of the data, after the check that it is positive: 1e-9
-    # beside float16 data becomes 0 without a message.
+    # Below opset 19, the parser first checks that the scale is positive, then casts it to the type of the data. For
+    # float16 data, 1e-9 becomes 0 without a message.
     return (
         entry.node.scope.opset < FIRST_OPSET_WITH_FLOAT16
         and entry.is_quantize
@@ -124,6 +124,6 @@ def _cast_to_float16(context: RuleContext, entry: QdqNode) -> bool:
 @functools.lru_cache(maxsize=16)
 def _limits(dtype: npt.DTypeLike) -> tuple[float, float]:
     """Return the smallest normal and the largest number of a float type."""
-    # The finfo of NumPy does not know bfloat16.
+    # NumPy's finfo does not know bfloat16.
     info = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
     return float(info.smallest_normal), float(info.max)

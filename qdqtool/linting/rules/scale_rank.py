@@ -1,4 +1,4 @@
-"""QA207: scales whose rank means nothing."""
+"""QA207: scales whose rank has no meaning."""
 
 from qdqtool.linting.rules.fixes.scales import SCALAR, scalar_fixes
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
@@ -10,9 +10,9 @@ from qdqtool.models.targets import Target
 class ScaleRank(Rule):
     """A scale has rank 0, rank 1, or the rank of the data.
 
-    Why it matters: rank 0 or one element means per-tensor, rank 1 per-axis, the rank of the data means blocks. A scale
-    of shape [1, 1], as exporters write it after broadcasting, is none of these.
-    Scalar data takes a scalar scale in TensorRT.
+    Why it matters: a scale of rank 0, or of shape [1], is per-tensor. Rank 1 is per-axis, and the rank of the data
+    means blocks. A scale of shape [1, 1], which some exporters write after broadcasting, is none of these. In TensorRT,
+    scalar data needs a scalar scale.
 
     Bad: a scale of shape [1, 1] for an image of rank 4.
 

@@ -1,4 +1,4 @@
-"""QS005: types of a scale."""
+"""QS005: scale types that the target does not accept."""
 
 from onnx import TensorProto
 
@@ -14,11 +14,11 @@ FIRST_OPSET_WITH_FREE_TYPES = 23
 
 
 class ScaleType(Rule):
-    """The scale has a type that the target takes, and the type of the data where that is asked for.
+    """The target accepts the type of the scale, and it equals the data type where the target demands it.
 
-    Why it matters: below opset 23 a Q's scale has its data's type; from 23 on the two are free, but ONNX Runtime opens
-    such a model and fails at the first run. It has no bfloat16 kernel at all. TensorRT takes any mix of floats, but no
-    float8e8m0 in the standard operators.
+    Why it matters: below opset 23, the scale of a Q must have the type of the data. From 23 on, the types may differ,
+    but ONNX Runtime loads such a model and fails at the first run. Its Q and DQ have no bfloat16 kernel. TensorRT
+    accepts any mix of float types, but not float8e8m0 in the standard operators.
 
     Bad: a float32 scale for float16 data at opset 21; a bfloat16 scale for a model that is to run on the CPU.
 
@@ -58,7 +58,7 @@ class ScaleType(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare the type of each scale with the target's table and with the float side."""
+        """Compare the type of each scale with the target's table and with the float data."""
         for entry in context.qdq.nodes:
             given = context.elem_type(entry.scale)
             if given is None:
@@ -72,11 +72,11 @@ class ScaleType(Rule):
 
 def _expected(context: RuleContext, entry: QdqNode, target: Target, given: str) -> str | None:
     data, opset = kind(context.elem_type(entry.data)), entry.node.scope.opset
-    # From opset 23 on ONNX allows different types. ONNX Runtime accepts such models, but fails when it runs a mix of
+    # From opset 23 on, ONNX allows different types. ONNX Runtime accepts such models, but fails when it runs a mix of
     # float32 and float16.
     free = target.id == "onnx" and opset >= FIRST_OPSET_WITH_FREE_TYPES
     shared = target.id == "onnx" and data == "int32" and opset >= FIRST_OPSET_WITH_SHARED_TYPES
-    # ONNX Runtime and TensorRT read no scale of int32.
+    # ONNX Runtime and TensorRT do not accept int32 scales.
     if given not in target.scale_types and not (given == "int32" and entry.is_quantize and (free or shared)):
         return listed(target.scale_types)
     if target.family == "tensorrt":

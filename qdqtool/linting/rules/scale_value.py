@@ -16,18 +16,19 @@ from qdqtool.models.targets import Target
 class ScaleValue(Rule):
     """Every scale is finite and greater than zero.
 
-    Why it matters: a zero scale turns every value into the lowest or highest code, a negative one flips signs, NaN and
-    infinity spread through the network. No checker looks at the values: onnx and ONNX Runtime never do, and TensorRT
-    only at constants that are wired directly, so a bad scale behind a Cast, Mul or Reshape builds without a word. A
-    negative scale of stored codes is still what it says, code times scale, and the int4 blocks of ONNX Runtime's
-    quantizer are full of them: ONNX Runtime takes them, and TensorRT for RTX those of int4. TensorRT documents positive
-    scales only, and the source of its parser refuses others. Elsewhere they are a warning where they load.
+    Why it matters: with a zero scale every value becomes the lowest or highest code. A negative scale flips signs. NaN
+    and infinity spread through the network. onnx and ONNX Runtime never check the values. TensorRT checks only stored
+    scales. A bad scale that a Cast, Mul or Reshape computes builds without a message. A negative scale of stored codes
+    loses nothing, since the value is still code times scale. ONNX Runtime's quantizer writes many of them for int4
+    blocks. ONNX Runtime accepts all negative scales of stored codes, TensorRT for RTX accepts them only for int4
+    blocks. TensorRT documents only positive scales, and the source of its parser refuses others. A negative scale that
+    loads is a warning.
 
-    Bad: a channel whose weights are all zero was given scale 0; a calibrator divided by zero.
+    Bad: scale 0 for a channel whose weights are all zero; NaN from a calibrator that divided by zero.
 
-    Good: give such a channel any positive scale, say 1; its codes are 0 all the same. That can be fixed, and so can
-    negative scales of stored codes, which are negated with them. The right scale cannot be inferred from one that is
-    infinite or NaN, or from a negative one of a Q.
+    Good: any positive scale for such a channel, such as 1: its codes are 0 in any case. A fix can write it. A fix can
+    also negate negative scales together with their stored codes. There is no fix for infinite or NaN scales, or for a
+    negative scale of a Q: the right scale cannot be inferred from them.
     """
 
     code = "QP101"
@@ -79,7 +80,7 @@ class ScaleValue(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at every scale that folds to a constant, at each of its uses."""
+        """Look at every constant scale, at each Q and DQ that uses it."""
         for entry in context.qdq.nodes:
             scale = context.array(entry.scale)
             if scale is None:
@@ -109,7 +110,7 @@ class ScaleValue(Rule):
 
 
 def _fixes(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64]) -> tuple[Fix, ...]:
-    """Return what makes the scales positive: nothing where one is infinite or NaN."""
+    """Return the fixes that make the scales positive; empty if one is infinite or NaN."""
     if not np.all(np.isfinite(values)):
         return ()
     if np.all(values >= 0):
@@ -118,7 +119,7 @@ def _fixes(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64]
 
 
 def _classes(values: npt.NDArray[np.float64]) -> str:
-    """Return what kinds of values are among illegal scales; how large a negative one is makes no difference."""
+    """Return the kinds of illegal values, in words. The size of a negative scale does not matter."""
     kinds = {
         "zero": values == 0,
         "negative": (values < 0) & np.isfinite(values),
@@ -129,7 +130,7 @@ def _classes(values: npt.NDArray[np.float64]) -> str:
 
 
 def _takes_negative(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> bool:
-    """Return whether these are finite, nonzero block scales of stored codes, of a type that may have negative ones."""
+    """Return whether the target accepts negative scales here: finite, nonzero block scales of stored codes."""
     in_blocks = values.ndim > 1 and bool(np.all(np.isfinite(values) & (values != 0)))
     return in_blocks and _is_stored(context, entry) and kind(entry.quantized_type) in target.negative_scale_types
 
@@ -139,9 +140,9 @@ def _is_stored(context: RuleContext, entry: QdqNode) -> bool:
 
 
 def _impact(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64], target: Target) -> Impact | None:
-    """Return what the values mean to the target; None for the rule's usual impact."""
+    """Return the impact of the values on the target, or None for the rule's usual impact."""
     # A negative scale of stored codes is exact: a DQ returns code times scale. Only a Q changes signs. TensorRT's
-    # parser does not check the scales of those types for which it takes negative block scales.
+    # parser does not check the scales of types for which it accepts negative block scales.
     stored = _is_stored(context, entry)
     unchecked = stored and kind(entry.quantized_type) in target.negative_scale_types
     if target.family == "tensorrt" and not unchecked and _parser_refuses(context, entry, values):
@@ -150,14 +151,14 @@ def _impact(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64
 
 
 def _parser_refuses(context: RuleContext, entry: QdqNode, values: npt.NDArray[np.float64]) -> bool:
-    """Return whether TensorRT's parser refuses the values; it does not look at every scale."""
+    """Return whether TensorRT's parser refuses the values: it does not check every scale."""
     scale = entry.scale
     assert scale is not None
-    # It checks initializers and Constant nodes, not the output of a Mul, Cast, Identity or Reshape; and not a
-    # constant that an earlier node has made a layer of, as a shared scale is at its second use.
+    # The parser checks initializers and Constant nodes, not the output of a Mul, Cast, Identity or Reshape. It does not
+    # check a constant for which an earlier node has made a layer, such as a shared scale at its second use.
     producer = context.argument(scale).producer
     direct = producer is None or producer.is_op("Constant")
     first = scale.uses[0]
     as_parameter = context.qdq.get(first.node) is not None and first.index == 1
-    # The test is `scale > 0`: infinity passes it, NaN does not.
+    # The test of the parser is `scale > 0`: infinity passes it, NaN does not.
     return direct and as_parameter and not bool(np.all(values > 0))

@@ -11,13 +11,13 @@ _OTHER_RULES = "Inferred elem type differs", "output_dtype "
 class ShapeMismatch(Rule):
     """The shapes of a node's inputs and its attributes fit its operator.
 
-    Why it matters: matrices that do not fit, or an axis behind the last one, contradict the operator. onnx's checker
-    and ONNX Runtime refuse the model. Where only a declared shape is wrong, ONNX Runtime corrects it. What onnx's
-    shape inference does not look at, such as the channels of a Conv, is rule QS014's.
+    Why it matters: operators do not accept matrices whose extents do not fit, or an axis that the data does not have.
+    onnx's checker and ONNX Runtime refuse the model. If only a declared shape is wrong, ONNX Runtime corrects it. Rule
+    QS014 reports what onnx's shape inference does not check, such as the channels of a Conv.
 
-    Bad: a MatMul of matrices [2, 3] and [4, 5]; Softmax on axis 7 of two.
+    Bad: a MatMul of matrices [2, 3] and [4, 5]; Softmax on axis 7 of a matrix.
 
-    Good: shapes that follow from one another, and no value_info that says otherwise.
+    Good: shapes that fit the operators, and no value_info that contradicts them.
     """
 
     code = "QS013"
@@ -42,7 +42,7 @@ class ShapeMismatch(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Ask onnx's shape inference."""
+        """Report the contradictions that onnx's shape inference finds."""
         scopes = {scope.path: scope for scope in context.view.scopes}
         types, corrects = context.types, target.family == "ort-cpu"
         for found in types.contradictions_of_inferred if corrects else types.contradictions:

@@ -8,11 +8,11 @@ from qdqtool.models.targets import Target
 
 
 class ShapelessInput(Rule):
-    """A graph input has a shape, if only of unknown dimensions.
+    """A graph input has a shape; its dimensions may be unknown.
 
-    Why it matters: TensorRT takes an input without any shape for a scalar, builds an engine for it, and says nothing.
+    Why it matters: TensorRT reads an input without a shape as a scalar and builds an engine for it silently.
 
-    Bad: float x, without dimensions.
+    Bad: float x, without a shape.
 
     Good: float[N, 3, H, W] x.
     """

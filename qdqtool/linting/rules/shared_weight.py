@@ -1,4 +1,4 @@
-"""QT415: weights behind a DQ that two groups of products share, which crash the builder."""
+"""QT415: dequantized weights that two groups of products share: they crash the builder."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -16,19 +16,19 @@ from qdqtool.models.targets import Target
 OWN = Offer("safe", "gives a product a DQ, codes and scales of its own, which are copies")
 
 _Constants = tuple[Value | None, Value | None]
-"""Codes and scales."""
+"""The codes and the scales of a weight."""
 
 
 class SharedWeight(Rule):
-    """Products of one activation do not share weights behind a DQ with the products of another activation.
+    """Products that read different activations do not share dequantized weights.
 
-    Why it matters: TensorRT for RTX joins products that read one activation, such as query, key and value, where
-    only their weights are quantized. Where two such groups share weights, as in a network that runs one layer many
-    times, its builder fails with an internal error or a segmentation fault. Its parser says nothing.
+    Why it matters: TensorRT for RTX joins products that read the same activation, such as query, key and value, if only
+    their weights are quantized. If two such groups share weights, as in a network that runs one layer many times, the
+    builder fails with an internal error or a segmentation fault. The parser reports nothing.
 
     Bad: query and key of two layers, with the same int4 weights.
 
-    Good: the same, with a DQ, codes and scales of its own for each product.
+    Good: the same weights, with a separate DQ, codes and scales for each product.
     """
 
     code = "QT415"
@@ -63,7 +63,7 @@ class SharedWeight(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare the weights of the groups."""
+        """Compare the weights of the groups of products."""
         owner: dict[_Constants, Value] = {}
         for activation, members in _groups(context):
             for product, entry in members:
@@ -73,7 +73,7 @@ class SharedWeight(Rule):
 
 
 def _groups(context: RuleContext) -> Iterator[tuple[Value, list[tuple[Product, QdqNode]]]]:
-    """Yield the activations that several products read of which only the weight is quantized, with these."""
+    """Yield each activation that several weight-only quantized products read, with these products."""
     groups: dict[Value, list[tuple[Product, QdqNode]]] = defaultdict(list)
     for product in context.products:
         activation, weight = product.node.input(0), product.right

@@ -1,4 +1,4 @@
-"""QM609: weights that are stored sparsely."""
+"""QM609: weights in sparse initializers."""
 
 import onnx
 
@@ -14,8 +14,8 @@ FOUND, EXPECTED = "a sparse initializer", "a dense one"
 class SparseInitializer(Rule):
     """Weights are stored densely.
 
-    Why it matters: TensorRT does not import sparse initializers; their readers are refused with "input was not
-    registered".
+    Why it matters: TensorRT does not import sparse initializers. It refuses the nodes that read them, with "input was
+    not registered".
 
     Bad: sparse_initializer in the graph.
 
@@ -48,10 +48,10 @@ class SparseInitializer(Rule):
 
 
 def _readers(value: Value, skipped: frozenset[Scope]) -> Faults:
-    # With a dense initializer of the same name TensorRT takes that one.
+    # TensorRT reads a dense initializer with the same name instead.
     if value.initializer is not None:
         return
-    # Where the tensor is an input too, TensorRT takes it for one, and expects its values from the caller.
+    # If the tensor is also a graph input, TensorRT expects its values from the caller.
     impact = SUSPECT if value.is_input else None
     message = f"'{value.name}' is stored sparsely"
     if value.is_output:

@@ -1,4 +1,4 @@
-"""QS015: Q/DQ of TensorRT's own where ONNX has the same."""
+"""QS015: TensorRT's own Q/DQ operators that ONNX has too."""
 
 from collections.abc import Iterator
 
@@ -24,11 +24,11 @@ STANDARD = Offer("safe", "writes the node as that of ONNX, with the opset that h
 
 
 class TensorrtDomain(Rule):
-    """Q and DQ are those of ONNX, not those that only TensorRT's parser knows.
+    """Q and DQ are operators of ONNX, not operators that only TensorRT's parser knows.
 
     Why it matters: Model Optimizer writes fp8 and int4 as ``trt.TRT_FP8QuantizeLinear`` or ``trt.DequantizeLinear``.
-    They mean the same as the operators of ONNX, but no other tool reads them: ONNX Runtime refuses the model, so that
-    nothing checks its numbers.
+    They mean the same as the operators of ONNX, but no other tool reads them: ONNX Runtime refuses the model, so its
+    numbers cannot be checked.
 
     Bad: trt.TRT_FP8QuantizeLinear (x, scale).
 
@@ -92,7 +92,7 @@ def _write(entry: QdqNode, draft: Draft) -> None:
 
 
 def _declare_codes(entry: QdqNode, draft: Draft, onnx_type: int) -> None:
-    """Correct the type that the model declares of codes, also behind operators that only move them."""
+    """Correct the declared type of codes, also after operators that only move them."""
     # Model Optimizer declares the codes of fp8 as uint8.
     for value in reachable([entry.output], _moved):
         declared = _declared_output_type(value)
@@ -102,20 +102,20 @@ def _declare_codes(entry: QdqNode, draft: Draft, onnx_type: int) -> None:
 
 
 def _moved(value: Value) -> Iterator[Value | None]:
-    """Yield what operators that only move codes make of a tensor."""
+    """Yield the outputs of operators that read a tensor and only move its codes."""
     readers = (use.node for use in value.uses if use.index == 0 or use.node.is_op("Concat"))
     return (node.output() for node in readers if ops.moves_codes(node) or node.is_op("Concat"))
 
 
 def _declared_output_type(value: Value) -> int:
-    """Return the type that a graph declares of an output; 0 for other tensors."""
+    """Return the declared type of a graph output; 0 for other tensors."""
     container = value.scope.container
     outputs = container.output if isinstance(container, onnx.GraphProto) else ()
     return next((info.type.tensor_type.elem_type for info in outputs if info.name == value.name), 0)
 
 
 def _state_blocks(entry: QdqNode, draft: Draft) -> None:
-    """Write the block size that the parser infers from the shapes, if the node leaves it out."""
+    """If the node has no block size, write the one that the parser infers from the shapes."""
     shape, scale = draft.context.data_shape(entry), entry.scale_shape
     if entry.block_size or shape is None or scale is None or not 1 < len(scale) == len(shape):
         return
@@ -126,7 +126,7 @@ def _state_blocks(entry: QdqNode, draft: Draft) -> None:
 
 
 def _state_type(entry: QdqNode, draft: Draft, opset: int) -> None:
-    """Write the type that the operator's name had: as output_dtype, or as a zero point below that attribute's opset."""
+    """Write the type that the operator's name gave, as output_dtype, or as a zero point at older opsets."""
     fmt = formats.by_onnx_type(entry.quantized_type or 0)
     assert fmt is not None
     if opset >= FIRST_OPSET_WITH_BLOCKS:

@@ -1,4 +1,4 @@
-"""QT416: operators of TensorRT's parser with inputs and attributes that it does not take."""
+"""QT416: operators of TensorRT's parser with inputs or attributes that it does not accept."""
 
 from collections.abc import Callable, Iterator, Mapping
 
@@ -47,9 +47,9 @@ TARGETS = ("tensorrt", "tensorrt-rtx")
 
 
 class TensorrtOperator(Rule):
-    """TensorRT's own operators for quantization have the inputs and attributes that its parser and builder take.
+    """TensorRT's own quantization operators have inputs and attributes that its parser and builder accept.
 
-    Why it matters: they quantize in blocks, at fixed sizes and along the last axes only. Where one refuses its inputs,
+    Why it matters: these operators quantize in blocks, only with fixed sizes and along the last axes. For other inputs,
     the only message is an assertion of the parser or an internal error of the builder. ONNX has no schemas for them.
 
     Bad: TRT_FP4DynamicQuantize in blocks of 32, or of an image of four dimensions; TRT_FP4QDQ, a placeholder that
@@ -124,7 +124,7 @@ class TensorrtOperator(Rule):
     )
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at every such node, by its name alone, as the parser does."""
+        """Check every such node. It is recognized only by its operator name, as in the parser."""
         for node in context.nodes:
             yield from _misused(node)
             check = CHECKS.get(node.op_type)
@@ -134,7 +134,7 @@ class TensorrtOperator(Rule):
 
 
 def _misused(node: NodeView) -> Faults:
-    """Yield what is wrong with the place of a node, whatever its attributes are."""
+    """Yield what is wrong with the neighbors of a node, or with its operator."""
     if node.op_type in names.PLACEHOLDERS:
         message = f"{node.op_type} is a placeholder, and no operator of TensorRT"
         yield Fault(message, node, found=node.op_type, expected="what Model Optimizer makes of it after the export")
@@ -148,14 +148,14 @@ def _misused(node: NodeView) -> Faults:
 
 
 def _mixes(node: NodeView) -> bool:
-    """Return whether codes that were made together with scales are read with other scales."""
+    """Return whether codes are dequantized with other scales than the ones made together with them."""
     codes, scale = node.input(0), node.input(1)
     maker = codes.producer if codes is not None else None
     return maker is not None and maker.op_type in names.MAKES_SCALES and (scale is None or scale.producer is not maker)
 
 
 def _hands_on_scales_alone(node: NodeView) -> bool:
-    """Return whether scales are read and the codes are not: TensorRT for RTX ends with a segmentation fault."""
+    """Return whether only the scales are read, not the codes: TensorRT for RTX then crashes."""
     codes, scales = node.output(0), node.output(1)
     return scales is not None and _is_read(scales) and not (codes is not None and _is_read(codes))
 

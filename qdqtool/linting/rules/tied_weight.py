@@ -1,4 +1,4 @@
-"""QM604: stored weights that are quantized twice, or here and not there."""
+"""QM604: stored weights that are quantized twice, or for only some of their readers."""
 
 import hashlib
 from collections import defaultdict
@@ -19,7 +19,7 @@ from qdqtool.models.targets import Target
 from qdqtool.numerics.granularity import PerTensor
 
 LEAST_COUNT = 1024
-"""The least number of elements of a tensor that is compared: small tensors may be equal by chance."""
+"""Smallest number of elements of a compared tensor: smaller tensors may be equal by chance."""
 
 
 class TiedWeight(Rule):
@@ -27,8 +27,8 @@ class TiedWeight(Rule):
 
     Why it matters: a weight that is quantized for one reader and read as float by another is kept twice, and the two
     readers compute with different weights. Two pairs with different scales along one axis make two sets of codes. The
-    same goes for a weight that an exporter stored twice, under two names. There is no fix: which of the two is meant is
-    for its author to say.
+    same happens if an exporter stores a weight twice, under two names. There is no fix: only the author knows which of
+    the two is right.
 
     Bad: a Q on the weight of one MatMul, while another MatMul reads the same initializer as float.
 
@@ -65,7 +65,7 @@ class TiedWeight(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at the readers of every initializer that a Q or DQ reads as data, and at those of its copies."""
+        """Look at every initializer that a Q or DQ reads as data: at its readers and the readers of its copies."""
         seen: set[Value] = set()
         yield from _copies(context)
         for entry in context.qdq.nodes:
@@ -93,7 +93,7 @@ def _problem(context: RuleContext, value: Value) -> str | None:
 
 
 def _extent(context: RuleContext, value: Value) -> Extent | None:
-    """Return by how many powers of two the scales of a weight differ at most; None where they cannot be compared."""
+    """Return the largest difference of the scales of a weight in powers of two; None if they cannot be compared."""
     entries = [entry for use in value.uses if use.index == 0 and (entry := context.qdq.get(use.node)) is not None]
     scales = [context.array(entry.scale) for entry in entries]
     reals = [as_reals(each).reshape(-1) for each in scales if each is not None]
@@ -112,7 +112,7 @@ def _differs(context: RuleContext, first: QdqNode, second: QdqNode) -> bool:
 
 
 def _copies(context: RuleContext) -> Faults:
-    """Yield float weights that have the values of a quantized weight."""
+    """Yield float weights with the same values as a quantized weight."""
     alike: dict[tuple[object, ...], list[Value]] = defaultdict(list)
     for value in context.view.values():
         stored = value.initializer
@@ -144,7 +144,7 @@ def _quantized(context: RuleContext, value: Value) -> bool:
 
 
 def _reads_weight(context: RuleContext, use: Use) -> bool:
-    """Return whether a use is that of a Q, of a product's weight or of a Gather's table."""
+    """Return whether a use is the data of a Q or DQ, the weight of a product, or the table of a Gather."""
     product = ops.product(use.node)
     weight = product is not None and product.weight_input == use.index
     return weight or (use.index == 0 and (context.qdq.get(use.node) is not None or use.node.is_op("Gather")))

@@ -1,4 +1,4 @@
-"""QL308: quantized layers that are too small to gain from it."""
+"""QL308: quantized layers that are too small to become faster."""
 
 from qdqtool.linting.rules.fixes.unquantize import FLOAT_LAYER, float_layer
 from qdqtool.linting.rules.support.reach import Product
@@ -9,15 +9,15 @@ from qdqtool.models.targets import Target
 
 
 class TinyProduct(Rule):
-    """A quantized Conv, Gemm or MatMul has 16 input or output channels at least.
+    """A quantized Conv, Gemm or MatMul has at least 16 input or output channels.
 
-    Why it matters: int8 and fp8 kernels multiply tiles of 16 and more. Where both sides of the weight are smaller, the
-    tile is mostly padding, the layer takes no time anyway, and Q and DQ are added to it.
+    Why it matters: int8 and fp8 kernels multiply tiles of at least 16 channels. If both sides of the weight are
+    smaller, the tile is mostly padding. Such a layer takes little time in float, and Q and DQ only add to it.
 
     Bad: pairs on a MatMul with a 4 x 8 weight.
 
     Good: such a layer in float. One small side is fine: the first Conv of an image model has 3 input channels. A model
-    that has no larger layer is not reported: it is made to try things out.
+    without a larger layer is not reported: it is probably a test model.
     """
 
     code = "QL308"
@@ -51,7 +51,7 @@ class TinyProduct(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at the weight of each quantized product; grouped convolutions have kernels of their own."""
+        """Look at the weight of each quantized product, except grouped convolutions: these have other kernels."""
         known = {product: sides for product in context.products if (sides := _sides(context, product)) is not None}
         tiny = {product: sides for product, sides in known.items() if max(sides) < LEAST_CHANNELS}
         for product, (inner, outer) in tiny.items() if len(tiny) < len(known) else ():

@@ -9,14 +9,14 @@ from qdqtool.models.targets import Target
 
 
 class Uint8Tensor(Rule):
-    """A uint8 input goes into a Cast before anything else.
+    """Only a Cast reads a uint8 input.
 
-    Why it matters: TensorRT has uint8 for the inputs and outputs of a network only. Layers that move data take int8,
-    int32 and floats, and the parser stops at the first of them that reads uint8.
+    Why it matters: TensorRT supports uint8 only for the inputs and outputs of a network. Layers that move data accept
+    int8, int32 and floats. The parser stops at the first layer that reads uint8.
 
-    Bad: an image in uint8 through Transpose and then Cast.
+    Bad: a uint8 image, Transpose, Cast.
 
-    Good: the same through Cast and then Transpose, which moves the same values.
+    Good: a uint8 image, Cast, Transpose. The values are the same.
     """
 
     code = "QT410"
@@ -39,7 +39,7 @@ class Uint8Tensor(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at what reads the uint8 inputs of the model."""
+        """Look at the nodes that read uint8 inputs of the model."""
         for value in context.view.main.values.values():
             if not value.is_input or context.elem_type(value) != TensorProto.UINT8:
                 continue

@@ -6,9 +6,9 @@ from qdqtool.models.targets import Target
 
 
 class UndefinedTensor(Rule):
-    """Every input is made by a node, stored, or an input of the graph.
+    """Every input of a node is the output of a node, a stored tensor, or an input of the graph.
 
-    Why it matters: a name that nothing defines is left behind when an editor takes a node out and forgets a reader.
+    Why it matters: a name becomes undefined if an editor removes a node but not all nodes that read it.
 
     Bad: DequantizeLinear (q, scale) where no node makes q.
 
@@ -32,7 +32,7 @@ class UndefinedTensor(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Resolve every input of every node."""
+        """Resolve the name of every input of every node."""
         for scope in context.view.scopes:
             for node in scope.nodes:
                 for name in filter(None, node.proto.input):

@@ -1,4 +1,4 @@
-"""QT407: operators that are called like Q/DQ and are something else."""
+"""QT407: other operators with the name of a Q or DQ."""
 
 from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -9,15 +9,15 @@ from qdqtool.models.targets import Target
 
 
 class UnknownDomain(Rule):
-    """Only the Q/DQ of ONNX are called QuantizeLinear and DequantizeLinear.
+    """Only the Q and DQ of ONNX have the names QuantizeLinear and DequantizeLinear.
 
-    Why it matters: TensorRT's parser looks at the operator's name and not at its domain, so an operator of yours, or a
-    local function of that name, is silently replaced by the built-in, or refused where that does not take its inputs.
-    Elsewhere it is unknown, or means what it says.
+    Why it matters: TensorRT's parser reads the name of an operator but not its domain. So a custom operator or local
+    function with such a name is silently replaced by the built-in operator, or refused if that does not accept its
+    inputs. Other runtimes do not know the custom operator, or run the local function.
 
     Bad: my.domain.QuantizeLinear.
 
-    Good: the standard operator, or another name.
+    Good: the standard operator, or a custom operator with another name.
     """
 
     code = "QT407"
@@ -60,13 +60,13 @@ class UnknownDomain(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look for the names in other domains."""
+        """Find these names in other domains."""
         for node in context.nodes:
             if node.op_type not in {QUANTIZE, DEQUANTIZE}:
                 continue
             local = context.called(node) is not None
-            # The Q/DQ of com.microsoft are the standard operators. A local function wins over them, except in
-            # TensorRT, which compares names only.
+            # The Q/DQ of com.microsoft are the standard operators. A local function has precedence over them, except in
+            # TensorRT, which compares only names.
             if (node.domain in DOMAINS and not local) or (local and target.family != "tensorrt"):
                 continue
             origin = "a local function" if local else f"domain '{node.domain}'"
@@ -76,7 +76,7 @@ class UnknownDomain(Rule):
 
 
 def _is_refused(context: RuleContext, node: NodeView, target: Target) -> bool:
-    """Return whether the built-in operator does not take the inputs of a node that is called like it."""
+    """Return whether the built-in operator refuses the inputs of a node with its name."""
     if len(node.proto.input) < 2:
         return True
     given = context.elem_type(node.input(0))

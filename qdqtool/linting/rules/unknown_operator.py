@@ -10,15 +10,15 @@ from qdqtool.linting.rules.support.words import is_operator
 from qdqtool.models.targets import Target
 
 OWN_OF_ORT = frozenset({"LayerNormalization", "SimplifiedLayerNormalization", "MemcpyFromHost", "MemcpyToHost"})
-"""Operators of the default domain that ONNX Runtime 1.31 has at every opset."""
+"""Operators that ONNX Runtime 1.31 has in the default domain at every opset."""
 
 
 class UnknownOperator(Rule):
-    """Operators of the default domain are those of ONNX, at the opset of the model.
+    """ONNX has every operator of the default domain, at the opset of the model.
 
-    Why it matters: exporters and old quantizers write operators of ONNX Runtime, such as QLinearAdd or MatMulBnb4,
-    without their domain, and operators that came with a later opset. No runtime that follows ONNX loads the model.
-    TensorRT ignores domains and opsets, and an unknown name may be that of a plugin: QT403 has those that it refuses.
+    Why it matters: some exporters and old quantizers write operators of ONNX Runtime, such as QLinearAdd or MatMulBnb4,
+    without their domain, or operators of a later opset. No runtime that follows ONNX loads such a model. TensorRT
+    ignores domains and opsets, and an unknown name may be a plugin: QT403 reports the operators that TensorRT refuses.
 
     Bad: QLinearAdd in the default domain; Gelu at opset 19.
 
@@ -76,17 +76,17 @@ class UnknownOperator(Rule):
 
 
 def _is_own(op_type: str) -> bool:
-    # The rule about operators of other formats (QT403) reports those of TensorRT.
+    # Rule QT403 (operators of other formats) reports the operators of TensorRT.
     return op_type in OWN_OF_ORT or op_type.startswith("TRT_")
 
 
 @functools.lru_cache(maxsize=1024)
 def _problem(op_type: str, opset: int) -> str | None:
-    """Return what is wrong with an operator of the default domain, in words; None for one that ONNX has."""
+    """Return what is wrong with an operator of the default domain, in words; None if ONNX has it."""
     newest = onnx.defs.onnx_opset_version()
     if not is_operator(op_type):
         return "is not one of ONNX"
-    # Opsets that ONNX does not have are reported by another rule (QM614).
+    # Rule QM614 reports opsets that ONNX does not have.
     if not 0 < opset <= newest:
         return None
     if not onnx.defs.has(op_type, domain="", max_inclusive_version=opset):

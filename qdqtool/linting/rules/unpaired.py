@@ -14,12 +14,12 @@ TAKEN_OUT = Offer("safe", "takes out a Q that nothing reads")
 
 
 class Unpaired(Rule):
-    """Codes are read by a DQ, and a DQ reads codes.
+    """Only a DQ reads codes, and a DQ reads only codes.
 
-    Why it matters: arithmetic on codes is not arithmetic on the values they stand for: adding two int8 tensors wraps
-    around. Operators that only move values (Transpose, Reshape, MaxPool, Slice) may stand between Q and DQ. A Clip of
-    codes, as Brevitas writes for a narrow range, and a Cast to the type that the codes have, as FX exports of PyTorch
-    write, hide the pair from what looks for pairs.
+    Why it matters: arithmetic on codes is not arithmetic on the represented values: adding two int8 tensors wraps
+    around. Operators that only move values (Transpose, Reshape, MaxPool, Slice) are allowed between Q and DQ. Two other
+    operators hide the pair from tools that look for pairs: a Clip of codes, which Brevitas writes for a narrow range,
+    and a Cast to the type of the codes, which FX exports of PyTorch write.
 
     Bad: Q, Add, DQ. Q, Clip, DQ.
 
@@ -82,7 +82,7 @@ class Unpaired(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at the readers of each Q and at the maker of what each DQ reads."""
+        """Look at the nodes that read the output of each Q, and at the node that makes the data of each DQ."""
         for entry in context.qdq.nodes:
             if entry.is_quantize:
                 yield from _quantize_faults(context, entry, target)
@@ -98,7 +98,7 @@ def _quantize_faults(context: RuleContext, entry: QdqNode, target: Target) -> Fa
         fix = TAKEN_OUT.fix("takes the Q out", _take_out, entry)
         yield Fault("nothing reads what this Q makes", entry.node, output, impact=ADVICE, fixes=(fix,))
     for use in output.uses:
-        # A product of codes is reported by the rule placement.operand-types.
+        # Rule placement.operand-types reports a product of codes.
         multiplies = ops.product(use.node) is not None
         if context.qdq.get(use.node) is not None or multiplies or _hands_on(use.node):
             continue
@@ -123,12 +123,12 @@ def _refuses(use: Use, entry: QdqNode, target: Target) -> bool:
 
 
 def _keeps_meaning(node: NodeView) -> bool:
-    """Return whether a node does to codes what it does to the values that they represent."""
+    """Return whether a node has the same effect on codes as on the values that they represent."""
     return ops.moves_codes(node) or ops.traits(node).keeps_order_only
 
 
 def _hands_on(node: NodeView) -> bool:
-    """Return whether the use of an input is not visible at the node: a function, a body, a vendor operator."""
+    """Return whether the node does not show how an input is used: a function, a subgraph, a vendor operator."""
     return bool(node.domain) or node.is_op("If", "Loop", "Scan", "Concat")
 
 
@@ -142,7 +142,7 @@ def _dequantize_faults(context: RuleContext, entry: QdqNode) -> Faults:
 
 
 def _maker(context: RuleContext, value: Value | None) -> NodeView | None:
-    """Return the operator that computes what a DQ reads; None where the DQ reads codes."""
+    """Return the operator that computes the data of a DQ, or None if the DQ reads codes."""
     for _ in range(MAX_STEPS):
         producer = value.producer if value is not None else None
         if producer is None or context.qdq.get(producer) is not None or _hands_on(producer) or not producer.proto.input:

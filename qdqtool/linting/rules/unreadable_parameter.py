@@ -1,4 +1,4 @@
-"""QM613: stored parameters whose bytes do not fit."""
+"""QM613: stored parameters whose data does not fit their shape."""
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -7,13 +7,13 @@ from qdqtool.models.targets import Target
 
 
 class UnreadableParameter(Rule):
-    """The bytes of a scale or zero point fit its shape and type.
+    """The stored data of a scale or zero point fits its shape and type.
 
-    Why it matters: a damaged constant is refused by everybody, at load time at best.
+    Why it matters: every runtime refuses a damaged constant, at load time or later.
 
     Bad: a scale of shape [4] with data for 3 values.
 
-    Good: as many values as the shape says.
+    Good: a scale of shape [4] with 4 values.
     """
 
     code = "QM613"

@@ -12,13 +12,13 @@ from qdqtool.models.targets import Target
 
 
 class UnusedSuppression(Rule):
-    """A suppression stored in the model suppresses something.
+    """A suppression that is stored in the model suppresses a finding.
 
-    Why it matters: a note that fits no finding any more, or no rule, hides the next fault of that kind.
+    Why it matters: a note that no longer fits a finding, or names no rule, hides the next fault of its kind.
 
     Bad: qdqtool.ignore = "QP101: known" on a node whose scales are all positive.
 
-    Good: notes only where a rule really reports something, for one target at least.
+    Good: notes only on nodes for which the rule reports a finding, for at least one target.
     """
 
     code = "QM901"
@@ -47,7 +47,7 @@ class UnusedSuppression(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Apply each rule that a note names, for every target, and see whether it reports anything there."""
+        """Apply each rule that a note names, for every target, and check whether it reports a fault there."""
         places: dict[str, list[NodeView | None]] = {}
         for suppression in read_suppressions(context.view):
             for prefix in suppression.prefixes:
@@ -59,7 +59,7 @@ class UnusedSuppression(Rule):
                     yield _fault(suppression, prefix)
 
     def _places(self, context: RuleContext, prefix: str) -> Iterator[NodeView | None]:
-        # Imported here: the package imports its modules, this one among them.
+        # Imported here because the package imports this module.
         from qdqtool.linting import rules
 
         try:
@@ -73,7 +73,7 @@ class UnusedSuppression(Rule):
 
 
 def _asks_parser(prefix: str) -> bool:
-    """Return whether findings of the prefix may come from TensorRT's parser, which is not asked here."""
+    """Return whether findings of the prefix may come from TensorRT's parser, which does not run here."""
     from qdqtool.linting import rules
 
     try:

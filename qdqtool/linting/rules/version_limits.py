@@ -1,4 +1,4 @@
-"""QM607: opsets and file versions that the target is too old for."""
+"""QM607: opsets and IR versions that are too new for the target."""
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -6,14 +6,14 @@ from qdqtool.models.targets import Target
 
 
 class VersionLimits(Rule):
-    """The opset and the IR version are ones that the target loads.
+    """The target supports the opset and the IR version of the model.
 
-    Why it matters: an ONNX library writes the newest version it knows, and ONNX Runtime refuses what is newer than its
-    own release. The message names two numbers and no fix.
+    Why it matters: the onnx package writes the newest version that it knows, and ONNX Runtime refuses versions that are
+    newer than its own release. The message has two numbers and no fix.
 
     Bad: IR version 14 for ONNX Runtime 1.31.
 
-    Good: the lowest opset that has what the model uses: 13 for int8, 19 for fp8, 21 for int4 and blocks, 23 for fp4.
+    Good: the lowest opset for the types of the model: 13 for int8, 19 for fp8, 21 for int4 and blocks, 23 for fp4.
     """
 
     code = "QM607"
@@ -34,7 +34,7 @@ class VersionLimits(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare both numbers with the target's limits."""
+        """Compare the opset and the IR version with the limits of the target."""
         opset, ir_version = context.model.default_opset(), context.model.proto.ir_version
         assert target.max_opset is not None
         assert target.max_ir is not None

@@ -1,4 +1,4 @@
-"""QA201: weight scales on an axis that no kernel takes."""
+"""QA201: weight scales on an axis that no kernel supports."""
 
 import numpy as np
 
@@ -18,15 +18,15 @@ REQUANTIZED = Offer("unsafe", "quantizes the weight again, on the output-channel
 
 
 class WeightAxis(Rule):
-    """Per-axis weight scales stand on the output-channel axis of their consumer.
+    """The axis of per-axis weight scales is the output-channel axis of the operator.
 
-    Why it matters: a scale can be taken out of the sum only where it is the same for every product of the sum. On any
-    other axis the weight is turned into float, the activation is rounded for nothing, and the layer runs in float:
-    slower than without Q/DQ, and less accurate. Nothing warns.
+    Why it matters: a kernel can move a scale out of a sum only if all products of the sum have the same scale. With
+    scales on any other axis, the weight is converted to float, the activation is rounded without benefit, and the layer
+    runs in float: slower and less accurate than without Q/DQ. No tool warns.
 
     Bad: a Conv weight with axis 1, which is also what an absent axis attribute means.
 
-    Good: Conv axis 0; MatMul the last axis; Gemm axis 1, with transB axis 0.
+    Good: axis 0 for Conv; the last axis for MatMul; axis 1 for Gemm, or axis 0 with transB.
     """
 
     code = "QA201"
@@ -80,7 +80,7 @@ class WeightAxis(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Follow each weight operand back to its DQ and carry the axis through the Transposes between."""
+        """Follow each weight operand back to its DQ, and the axis through the Transposes between them."""
         for product in context.products:
             axes = wrong_axis(context, product)
             if axes is None:
@@ -98,7 +98,7 @@ class WeightAxis(Rule):
 
 
 def _other_reader(context: RuleContext, product: Product) -> Product | None:
-    """Another operator that reads the same DQ, and that its axis fits."""
+    """Return another operator that reads the same DQ and whose weight axis is right."""
     assert product.right is not None
     for other, index in context.readers_of_codes[product.right.dequantize]:
         if index and wrong_axis(context, other) is None:
@@ -107,7 +107,7 @@ def _other_reader(context: RuleContext, product: Product) -> Product | None:
 
 
 def axis_fixes(context: RuleContext, product: Product, wanted: int) -> tuple[Fix, ...]:
-    """Return the fix that moves the scales to the axis of the stored weight that is axis ``wanted`` of the operand."""
+    """Return the fix that quantizes the weight again, so that the scales are on axis ``wanted`` of the operand."""
     assert product.right is not None
     axis = _axis_of(context, product, wanted)
     if axis is None:
@@ -133,7 +133,7 @@ def _requantize(entry: QdqNode, axis: int, draft: Draft) -> None:
     if {_axis_of(context, each, each.op.weight_axis(each.node, rank)) for each in sharing} != {axis}:
         raise UnfitError("its consumers want different axes")
     values = constant.reals()
-    # Unsigned codes of negative values need a zero point.
+    # Negative values need a zero point in an unsigned format.
     symmetric = constant.format.low < 0 or not np.less(values, 0).any()
     scheme = QuantScheme(constant.format, PerAxis(axis), symmetric=symmetric)
     params = scale_from_tensor(values, scheme, ScaleRule(dtype=constant.parameters.scale.dtype))

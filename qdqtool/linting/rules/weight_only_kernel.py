@@ -1,4 +1,4 @@
-"""QL315: weight-only quantization that no matrix kernel reads."""
+"""QL315: weight-only quantized weights that no matrix kernel reads."""
 
 from qdqtool.linting.rules.support.rule import Fault, Faults, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
@@ -8,21 +8,21 @@ from qdqtool.models.targets import Target
 from qdqtool.numerics.granularity import Blocked
 
 WHOLE = frozenset({"int8", "float8e4m3fn"})
-"""Formats that kernels read with one scale for the tensor, for each output channel, or with a single block of rows."""
+"""Formats that kernels read with one scale for the tensor or for each output channel (also as a single block)."""
 
 BLOCKS = frozenset({"int4"})
 """Formats that kernels read in at least two blocks."""
 
 
 class WeightOnlyKernel(Rule):
-    """A weight-only MatMul or Gemm has a weight whose stored codes a kernel reads directly.
+    """In a weight-only quantized MatMul or Gemm, a kernel reads the stored codes directly.
 
-    Why it matters: the gain of weight-only quantization is that codes are read from memory, not floats. TensorRT for
-    RTX has kernels for int8 and float8e4m3fn with one scale or one for each output channel, and for int4 in blocks. All
-    other weights are turned into float by a kernel of their own whenever the layer runs: the file is smaller, but the
-    layer does more than in float.
+    Why it matters: weight-only quantization is faster because codes are read from memory instead of floats. TensorRT
+    for RTX has kernels for int8 and float8e4m3fn, with one scale or one for each output channel, and for int4 in
+    blocks. A separate kernel converts all other weights to float whenever the layer runs: the file is smaller, but the
+    layer does more work than in float.
 
-    Bad: int8 in blocks of 128; int4 with a scale for each output channel; float4e2m1 beside a float activation.
+    Bad: int8 in blocks of 128; int4 with a scale for each output channel; float4e2m1 with a float activation.
 
     Good: int8 with a scale for each output channel; int4 in blocks of 128.
     """
@@ -60,7 +60,7 @@ class WeightOnlyKernel(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at each MatMul and Gemm of which the weight alone is quantized."""
+        """Look at each MatMul and Gemm of which only the weight is quantized."""
         for product in context.products:
             right = product.right
             if product.left is not None or right is None or not product.op.is_matrix_product:
@@ -75,8 +75,8 @@ class WeightOnlyKernel(Rule):
 
 
 def _is_read(context: RuleContext, entry: QdqNode) -> bool:
-    """Return whether the matrix kernel of TensorRT reads the codes."""
-    # As seen in the layer dump of TensorRT for RTX: other weights are dequantized by a kernel of their own.
+    """Return whether a matrix kernel of TensorRT reads the codes."""
+    # Seen in the layer dump of TensorRT for RTX: a separate kernel dequantizes other weights.
     quantized, axis = kind(entry.quantized_type), context.axis(entry)
     if not isinstance(entry.granularity, Blocked):
         return quantized in WHOLE

@@ -14,7 +14,7 @@ from qdqtool.models.targets import Target, type_name
 from qdqtool.numerics.affine import quantize
 
 LEAST_SAVED = 1_000_000
-"""The least saving that is reported, in bytes."""
+"""Smallest saving that is reported, in bytes."""
 FLOATS = frozenset({"float32", "float16", "bfloat16", "float64"})
 
 PACKED = Offer("safe", "stores the codes that the Q makes, for all such weights of the model")
@@ -23,9 +23,9 @@ PACKED = Offer("safe", "stores the codes that the Q makes, for all such weights 
 class WideWeight(Rule):
     """Quantized weights are stored as codes.
 
-    Why it matters: a float weight behind a Q takes four times the space of int8 codes, eight times that of int4, on
-    disk and while the model loads. The results are the same. Training and refitting want the float form. Less than
-    a megabyte is not reported.
+    Why it matters: a float32 weight before a Q takes four times the space of int8 codes, or eight times the space of
+    int4 codes, on disk and while the model loads. The results are the same. Training and refitting need the float form.
+    Savings below a megabyte are not reported.
 
     Bad: a float32 weight, Q, DQ.
 
@@ -44,11 +44,11 @@ class WideWeight(Rule):
                 y = MatMul (x, wd)
             }
     """)
-    # A weight that is worth a report is too large for an example in ONNX text.
+    # A weight that is large enough for a report is too large for an example in ONNX text.
     INVALID = ()
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Add up the sizes of all such weights; they are reported together, at the largest."""
+        """Add up the savings of all such weights, and report them together at the largest weight."""
         sizes = {entry: size for entry in context.qdq.quantizers() if (size := _stored(entry)) is not None}
         wide, narrow = (sum(pair[index] for pair in sizes.values()) for index in (0, 1))
         if wide - narrow < LEAST_SAVED:
@@ -64,7 +64,7 @@ class WideWeight(Rule):
 
 
 def _stored(entry: QdqNode) -> tuple[int, int] | None:
-    """Return the bytes of the float initializer that a Q reads, and of its codes; None where there is none."""
+    """Return the size of the float initializer of a Q and of its codes, in bytes; None if there is no initializer."""
     stored = entry.data.initializer if entry.data is not None else None
     made = format_of(entry.quantized_type)
     if stored is None or made is None or type_name(stored.data_type) not in FLOATS:

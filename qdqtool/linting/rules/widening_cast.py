@@ -16,10 +16,10 @@ FLOAT32 = Offer("unsafe", "gives the DQ a float32 scale of the same value, and t
 
 
 class WideningCast(Rule):
-    """No Cast from float16 or bfloat16 to float32 stands between a DQ and its Conv, Gemm or MatMul.
+    """There is no Cast from float16 or bfloat16 to float32 between a DQ and its Conv, Gemm or MatMul.
 
-    Why it matters: such a Cast keeps what the DQ rounded to 16 bits, so the compiler cannot see codes behind it; the
-    layer runs in float, or in a mix that dequantizes on the way. A Cast the other way round is absorbed.
+    Why it matters: the Cast keeps the rounding of the DQ to 16 bits, so the compiler cannot use the codes after it. The
+    layer runs in float, or dequantizes within a mixed kernel. A Cast in the other direction is absorbed.
 
     Bad: DQ with a float16 scale, Cast to float32, Conv.
 
@@ -64,7 +64,7 @@ class WideningCast(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at what stands between each operand and its DQ, where both operands have one."""
+        """Look at the operators between each operand and its DQ, if both operands have a DQ."""
         for product in context.products:
             if product.left is None or product.right is None:
                 continue

@@ -1,4 +1,4 @@
-"""QP107: zero points that TensorRT cannot see through."""
+"""QP107: computed zero points that TensorRT does not fold."""
 
 from qdqtool.linting.rules.fixes.scales import STORED, folded_fixes
 from qdqtool.linting.rules.support.rule import REFUSED, SUSPECT, Fault, Faults, Rule, examples, impacts
@@ -9,14 +9,14 @@ from qdqtool.models.targets import Target
 
 
 class ZeroPointConstant(Rule):
-    """A zero point is an initializer or a Constant, with Identity or Cast between at most.
+    """A zero point is an initializer or a Constant, with at most Identity or Cast after it.
 
     Why it matters: TensorRT folds a computed scale but not a computed zero point; the builder stops with "has
     `zero_point` which is not an initializer".
 
     Bad: a zero point made by ConstantOfShape or Sub.
 
-    Good: store it as an initializer.
+    Good: a zero point that is stored as an initializer.
     """
 
     code = "QP107"
@@ -60,13 +60,13 @@ class ZeroPointConstant(Rule):
             maker = f"made by {origin.producer.op_type}" if origin.producer is not None else "an input"
             message = f"zero point '{zero.name}' of this {short(entry)} is {maker}"
             expected, fixes = "an initializer or a Constant", folded_fixes(context, entry, 2)
-            # TensorRT reads no zero point of fp8, wherever it comes from, and computes with 0.
+            # TensorRT ignores every zero point of fp8 and computes with 0.
             impact = SUSPECT if kind(entry.quantized_type).startswith("float8") else None
             yield Fault(message, entry.node, zero, found=maker, expected=expected, impact=impact, fixes=fixes)
 
 
 def _origin(value: Value | None) -> Value | None:
-    # A limit, since the nodes of an unsound graph may form a cycle.
+    # The number of steps is limited: the nodes of an unsound graph may form a cycle.
     for _ in range(64):
         if value is None or value.producer is None or not value.producer.is_op("Identity", "Cast"):
             return value

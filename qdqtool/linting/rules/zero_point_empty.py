@@ -1,4 +1,4 @@
-"""QT404: a zero point that is given as the empty name."""
+"""QT404: zero points that are given as an empty name."""
 
 from qdqtool.linting.rules.support.fix import Draft, Offer
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
@@ -13,8 +13,8 @@ LEFT_OUT = Offer("safe", "leaves the third input out")
 class ZeroPointEmpty(Rule):
     """An absent zero point is left out, not given as an empty name.
 
-    Why it matters: ONNX allows an empty name for an optional input and ONNX Runtime runs it, but TensorRT's parser
-    refuses the node with "Invalid Node" and nothing else.
+    Why it matters: ONNX allows an empty name for an optional input, and ONNX Runtime runs such a node. TensorRT's
+    parser refuses it with "Invalid Node" and no reason.
 
     Bad: DequantizeLinear (q, scale, "").
 
@@ -42,7 +42,7 @@ class ZeroPointEmpty(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look for a third input without a name."""
+        """Find third inputs with an empty name."""
         for entry in context.qdq.nodes:
             if len(entry.node.proto.input) > 2 and not entry.node.proto.input[2]:
                 message = f"the zero point of this {short(entry)} is the empty name ''"

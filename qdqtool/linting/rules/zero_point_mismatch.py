@@ -1,4 +1,4 @@
-"""QS003: zero points whose type or shape does not fit."""
+"""QS003: zero points with a wrong type or shape."""
 
 from math import prod
 
@@ -20,12 +20,13 @@ CAST = Offer("unsafe", "stores the zero point in the quantized type, where that 
 
 
 class ZeroPointMismatch(Rule):
-    """A zero point has the quantized type and the scale's shape.
+    """A zero point has the quantized type and the shape of the scale.
 
-    Why it matters: the type of a Q's zero point decides what it makes. ONNX and ONNX Runtime refuse a zero point of
-    another type; TensorRT warns and computes int8. A zero point of another shape is refused at run or build time only.
+    Why it matters: the type of the zero point of a Q is the type of its codes. ONNX and ONNX Runtime refuse a zero
+    point whose type differs from output_dtype, or from the codes of a DQ; TensorRT warns and computes int8. A zero
+    point with another shape is refused only at run or build time.
 
-    Bad: a scalar zero point beside per-axis scales; an int32 zero point.
+    Bad: a scalar zero point with per-axis scales; an int32 zero point.
 
     Good: as many zero points as scales, of the quantized type.
     """
@@ -67,7 +68,7 @@ class ZeroPointMismatch(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Compare each zero point with output_dtype or the data, and with the scale."""
+        """Compare the type of each zero point with output_dtype or the data, and its shape with the scale."""
         for entry in context.qdq.nodes:
             if entry.zero_point is not None:
                 yield from _type_faults(context, entry, target)
@@ -104,7 +105,7 @@ def _shape_faults(context: RuleContext, entry: QdqNode, target: Target) -> Fault
     if given is None or wanted is None or given == wanted:
         return
     zero, scale = known(given), known(wanted)
-    # A scalar beside shape [1] is fine for all. TensorRT compares the number of elements only.
+    # Every target accepts a scalar together with shape [1]. TensorRT compares only the number of elements.
     if zero is None or scale is None or {zero, scale} == {(), (1,)}:
         return
     if target.family == "tensorrt" and prod(zero) == prod(scale):

@@ -1,4 +1,4 @@
-"""QS001: a Q that does not say what it quantizes to."""
+"""QS001: a Q without a quantized type."""
 
 import numpy as np
 from onnx import TensorProto
@@ -18,14 +18,14 @@ TYPED = Offer("unsafe", "gives the Q the zero point of its DQ, where that has on
 
 
 class ZeroPointMissing(Rule):
-    """A Q says its type, by a zero point or by output_dtype.
+    """A Q has a quantized type, from a zero point or from output_dtype.
 
-    Why it matters: where both are absent ONNX means uint8, so negative values become 0, while TensorRT takes int8. The
-    same file then computes two different things, and nothing warns.
+    Why it matters: if both are absent, ONNX uses uint8, so negative values become 0, but TensorRT uses int8. The same
+    file then gives two different results, without a warning.
 
     Bad: QuantizeLinear (x, scale).
 
-    Good: QuantizeLinear (x, scale, zero_point) with an int8 zero, or output_dtype = INT8 from opset 21.
+    Good: QuantizeLinear (x, scale, zero_point) with an int8 zero point of 0, or output_dtype = INT8 (from opset 21).
     """
 
     code = "QS001"
@@ -51,9 +51,9 @@ class ZeroPointMissing(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look for a Q with neither."""
+        """Find each Q that has neither."""
         for entry in context.qdq.quantizers():
-            # An operator of TensorRT's own has its type in its name.
+            # The name of TensorRT's own operators contains the type.
             has_type = bool(entry.node.input_name(2) or entry.output_dtype) or entry.node.op_type in LINEAR
             if not has_type:
                 message = "neither zero point nor output_dtype: ONNX reads uint8, TensorRT int8"

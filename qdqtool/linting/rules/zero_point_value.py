@@ -1,4 +1,4 @@
-"""QP102: zero points that are not zero where the target has symmetric kernels only."""
+"""QP102: zero points other than 0, for targets that have only symmetric kernels."""
 
 from collections.abc import Callable
 
@@ -17,16 +17,16 @@ from qdqtool.models.targets import Target
 
 
 class ZeroPointValue(Rule):
-    """Zero points are 0 where the target quantizes symmetrically.
+    """Zero points are 0 if the target quantizes symmetrically.
 
     Why it matters: GPU kernels compute codes times scale, without an offset, so TensorRT refuses any other zero point.
     This is the most frequent reason why a model from a CPU quantizer does not load: ONNX Runtime's quantizer makes
-    asymmetric activations by default. For fp8 TensorRT ignores the zero point without a word.
+    asymmetric activations by default. TensorRT ignores a zero point of fp8 without a message.
 
     Bad: int8 activations with zero point -12; uint8 with zero point 128.
 
-    Good: quantize symmetrically. uint8 with zero point 128 is int8 with zero point 0 after subtracting 128 from the
-    codes, exactly; other zero points need a new scale, max(abs(low), abs(high)) / 127.
+    Good: symmetric quantization. Zero point 128 of uint8 is an exact case: subtract 128 from the codes to get int8 with
+    zero point 0. Other zero points need a new scale: max(abs(low), abs(high)) / 127.
     """
 
     code = "QP102"
@@ -59,7 +59,7 @@ class ZeroPointValue(Rule):
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Look at every zero point that folds to a constant."""
+        """Look at every constant zero point."""
         for entry in context.qdq.nodes:
             zero = context.array(entry.zero_point)
             quantized = kind(entry.quantized_type)
@@ -70,10 +70,9 @@ class ZeroPointValue(Rule):
             if bounds.low == bounds.high == 0 or not zero.size:
                 continue
             values = as_reals(zero)
-            # True for NaN as well.
+            # The comparison is also True for NaN.
             bad = values != 0
-            # TensorRT ignores every zero point of fp8. ONNX Runtime 1.31 ignores that of a Q, and refuses that of a
-            # DQ when it runs.
+            # TensorRT ignores every zero point of fp8. ONNX Runtime 1.31 ignores it for a Q; for a DQ the run fails.
             ignored = quantized.startswith("float8") and (target.family == "tensorrt" or entry.is_quantize)
             found, where = offenders(values, bad), _at_the_boundary(entry)
             message = f"zero point '{entry.node.input_name(2)}' of this {short(entry)} is {found}{where}"
@@ -93,7 +92,7 @@ class ZeroPointValue(Rule):
 
 
 def _at_the_boundary(entry: QdqNode) -> str:
-    """Return words for codes that are an input or output of the model, whose meaning no fix may change; else none."""
+    """Return words if the codes are an input or output of the model, so that no fix may change them; else empty."""
     end = _followed(entry.output, _behind) if entry.is_quantize else _followed(entry.data, _in_front)
     if end is None or end.scope.path or end.initializer is not None:
         return ""
@@ -103,7 +102,7 @@ def _at_the_boundary(entry: QdqNode) -> str:
 
 
 def _followed(value: Value | None, step: Callable[[Value], Value | None]) -> Value | None:
-    """Return the last tensor that holds the same codes, moved at most."""
+    """Return the last tensor with the same codes, which may have been moved."""
     for _ in range(MAX_STEPS):
         following = step(value) if value is not None else None
         if following is None:
@@ -123,7 +122,6 @@ def _in_front(value: Value) -> Value | None:
 
 
 def _must_be_zero(entry: QdqNode, target: Target) -> bool:
-    """Return whether the target demands zero points of 0."""
-    # TensorRT takes a zero point of a type such as uint8 or int32 on a Q for one of int8, with a warning.
+    # TensorRT reads a zero point of a Q of a type such as uint8 or int32 as int8, with a warning.
     any_type = target.family == "tensorrt" and entry.is_quantize
     return any_type or kind(entry.quantized_type) in target.symmetric_types

@@ -1,4 +1,4 @@
-"""The counting kernel, compiled by numba, of :mod:`qdqtool.numerics.counting`. Imported only when it is used."""
+"""The kernel of :mod:`qdqtool.numerics.counting`, compiled by numba. Imported only when it is used."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ _LANES = 4
 
 
 def _count(x: Array, factor: Any, table: Array) -> None:
-    """Count magnitudes: places are computed for a piece at a time, in vectors; neighbours go into separate tables."""
+    """Count magnitudes: compute the places of a piece in vectors, then count neighbors in separate tables."""
     # With one table, a run of equal values, such as the zeros of a Relu, would be a chain of dependent additions.
     lanes = np.zeros((_LANES, BINS + 1), np.uint32)
     places = np.empty(_PIECE, np.int32)

@@ -1,8 +1,8 @@
 """Kernels, compiled by numba, that fit block scales to their codes. Imported only when they are used.
 
-Groups lie side by side in a tile, ``[elements of a group, LANES]``, so that the innermost loop runs over groups with
-unit stride and fits vector registers whichever axis the blocks lie on, and a tile stays in a near cache for all
-candidates. The sums of each group are added up in the order of its elements, as the NumPy twin does.
+Groups are the columns of a tile, ``[elements of a group, LANES]``. So the innermost loop runs over groups with unit
+stride and fits vector registers, for blocks on any axis. A tile stays in a near cache for all candidates. The sums of
+each group are added up in the order of its elements, as in the NumPy twin.
 """
 
 from typing import Any
@@ -15,15 +15,15 @@ from qdqtool.numerics.dtypes import Array
 LANES = 128
 """Groups in a tile."""
 STRIP = 4 * LANES
-"""Groups that are loaded at a time: rows of a kilobyte come from memory twice as fast as rows of a tile."""
+"""Groups loaded together: reading these longer rows from memory is twice as fast as reading rows of a tile."""
 ACROSS = 16
-"""Groups that are turned at a time where the elements of a group are neighbours."""
+"""Groups transposed together if the elements of a group are neighbors in memory."""
 _HALF_BITS = np.int32(-0x7000_2000)
-"""The bits of a float32 that those of a half become: all but three of the exponent, and 13 of the mantissa."""
+"""Mask of the float32 bits that hold the bits of a half: without 3 bits of the exponent and 13 of the mantissa."""
 
 
 def _fill_half(run: Array, out: Array) -> None:
-    """Convert binary16 patterns to float32; infinities and NaN become 65,536 or more, which no half value reaches."""
+    """Convert binary16 patterns to float32; infinities and NaN become 65,536 or more, beyond every finite half."""
     for index in range(run.size):
         # 10 mantissa bits move to the top of 23, and the sign comes along: int16 has been extended by it. The exponent
         # keeps the bias 15 where float32 has 127: hence times 2**112, which is exact for subnormals too.
@@ -50,7 +50,7 @@ fill = compiled(_fill)
 
 
 def _load_turned(values: Array, halves: bool, place: Any, part: Any, tile: Array) -> None:
-    """Load groups whose elements are neighbours: a few groups go to the nearest cache, and from there to the lanes."""
+    """Load groups whose elements are neighbors in memory: copy a few groups to a near cache, then transpose them."""
     length, _, block, per_axis = place
     first, last = part
     groups = np.empty((ACROSS, block), np.float32)
@@ -71,7 +71,7 @@ load_turned = compiled(_load_turned)
 
 
 def _load(values: Array, halves: bool, place: Any, part: Any, tile: Array) -> None:
-    """Load the groups of ``part`` (first, last + 1) into the first lanes, with zeros where a group is shorter."""
+    """Load the groups of ``part`` (first, last + 1) into the first lanes, and fill short groups with zeros."""
     length, inner, block, per_axis = place
     first, last = part
     if inner == 1:
@@ -92,7 +92,7 @@ def _load(values: Array, halves: bool, place: Any, part: Any, tile: Array) -> No
 
 
 def _extremes(tile: Array, most: Array, least: Array) -> None:
-    """Find the bits of two magnitudes of each group: the largest one, and that of the most negative value.
+    """For each group, find the bits of the largest magnitude and of the magnitude of the most negative value.
 
     NaN counts as the largest magnitude.
     """
@@ -108,7 +108,7 @@ def _extremes(tile: Array, most: Array, least: Array) -> None:
 
 
 def _sums(tile: Array, reciprocal: Array, bounds: Any, sums: Any) -> None:
-    """Add up ``sum(v * q)`` and ``sum(q * q)`` of each group; ``v`` are its values in steps, ``q`` their codes."""
+    """Compute ``sum(v * q)`` and ``sum(q * q)`` of each group; ``v`` are the values in steps, ``q`` their codes."""
     low, high = bounds
     product, square = sums
     product[:], square[:] = np.float32(0), np.float32(0)
@@ -123,7 +123,7 @@ def _sums(tile: Array, reciprocal: Array, bounds: Any, sums: Any) -> None:
 
 
 def _powers(tile: Array, reciprocal: Array, bounds: Any, sums: Any) -> None:
-    """Add up ``sum(v * q)`` and ``sum(v * v)`` of each group."""
+    """Compute ``sum(v * q)`` and ``sum(v * v)`` of each group."""
     low, high = bounds
     product, power = sums
     product[:], power[:] = np.float32(0), np.float32(0)
@@ -138,7 +138,7 @@ def _powers(tile: Array, reciprocal: Array, bounds: Any, sums: Any) -> None:
 
 
 def _keep_better(share: Any, sums: Any, found: Any) -> None:
-    """Replace the best gain so far and its step in each lane where the gain of the candidate is larger."""
+    """In each lane, store the gain and the step of the candidate if its gain is the largest so far."""
     product, square = sums
     best, ratio = found
     for lane in range(LANES):

@@ -1,7 +1,7 @@
 """Kernels, compiled by numba, that quantize float32 to float4e2m1. Imported only when they are used.
 
-The encoder of :mod:`qdqtool.numerics.compiled.rows` serves every small float. This format has eight magnitudes: its
-codes are multiples of a half below 2, of one below 4, of two above, which takes a third of the operations.
+The encoder of :mod:`qdqtool.numerics.compiled.rows` handles every small float. float4e2m1 has only eight magnitudes:
+multiples of 0.5 below 2, of 1 below 4, and of 2 above. Its own encoder takes a third of the operations.
 """
 
 from typing import Any
@@ -12,13 +12,13 @@ from qdqtool.numerics.compiled.rows import SHORT, SPREAD, compiled
 from qdqtool.numerics.dtypes import Array
 
 BLOCK = 16
-"""Elements of a block of NVFP4; a loop of known length is two vectors."""
+"""Elements of an NVFP4 block. A loop of this fixed length compiles to operations on two vectors."""
 _NAN = np.int32(15)
-"""The lowest value: the format has no NaN."""
+"""Code of NaN, the code of the lowest value: the format has no NaN."""
 
 
 def _float4(quotient: Any) -> Any:
-    """Encode a quotient, saturated and rounded half to even: the last bit of a code is that of its multiple."""
+    """Encode a quotient, saturated and rounded half to even: a code is even if its multiple of the step is even."""
     value = np.float32(quotient)
     size = min(np.float32(6), abs(value))
     finer = np.float32(2) if size < np.float32(2) else np.float32(1) if size < np.float32(4) else np.float32(0.5)
@@ -55,7 +55,7 @@ row, vector, spread_block, spread = compiled(_row), compiled(_vector), compiled(
 
 
 def _short_rows(x: Array, scale: Array, out: Array, rows: Any) -> None:
-    """Quantize short rows together with their scales spread out."""
+    """Quantize many short rows in one loop, with the scale copied for each element."""
     first, last, per_group, group, step = rows
     scales = np.empty(SPREAD, np.float32)
     number = first

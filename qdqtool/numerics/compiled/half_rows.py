@@ -1,7 +1,7 @@
 """Kernels, compiled by numba, that quantize contiguous rows of float16. Imported only when they are used.
 
-They work as those of :mod:`qdqtool.numerics.compiled.rows`, but values and quotient are binary16. The quotient of two
-halves is formed in float32 and rounded to half in its bits; this gives the same as a single rounding.
+They work like the kernels of :mod:`qdqtool.numerics.compiled.rows`, but values and quotients are binary16. The
+quotient of two halves is computed in float32 and rounded to half by bit operations. This equals a single rounding.
 """
 
 from typing import Any
@@ -11,8 +11,8 @@ import numpy as np
 from qdqtool.numerics.compiled.rows import compiled, encode
 from qdqtool.numerics.dtypes import Array
 
-# Integers of 32 bits and no wider, with a sign, keep the loops in vectors as long as those of float32: numba adds and
-# shifts unsigned ones of 32 bits in 64. Infinities and NaN are found by the size of their bits.
+# Signed 32-bit integers keep the vectors of a loop as long as float32 vectors: numba adds and shifts unsigned 32-bit
+# integers in 64 bits. Infinities and NaN are found by comparing bits.
 _SIZE, _INFINITY = np.int32(0x7FFF), np.int32(0x7C00)
 _HALF_BITS, _KEPT = np.int32(-0x7000_2000), np.int32(-0x2000)
 
@@ -71,7 +71,7 @@ float_row, float_vector = compiled(_float_row), compiled(_float_vector)
 
 
 def _integer_rows(x: Array, scale: Array, bounds: Any, out: Array, rows: Any) -> None:
-    """One scale a row. ``rows``: first, last + 1, rows in a group, elements in a group, elements in a row."""
+    """Quantize rows with one scale each. ``rows``: first, last + 1, rows and elements in a group, elements in a row."""
     first, last, per_group, group, step = rows
     for row in range(first, last):
         start = (row // per_group) * group + (row % per_group) * step
@@ -80,7 +80,7 @@ def _integer_rows(x: Array, scale: Array, bounds: Any, out: Array, rows: Any) ->
 
 
 def _integer_vectors(x: Array, scale: Array, bounds: Any, out: Array, rows: Any) -> None:
-    """A scale for each element of a row. ``rows``: first, last + 1, rows in a group, its scale rows, their height."""
+    """Quantize rows, one scale per element. ``rows``: first, last + 1, rows and scale rows in a group, their ratio."""
     first, last, per_group, blocks, height = rows
     for row in range(first, last):
         integer_vector(x[row], scale[(row // per_group) * blocks + (row % per_group) // height], bounds, out[row])

@@ -1,8 +1,8 @@
 """Kernels, compiled by numba, that quantize contiguous rows of float32. Imported only when they are used.
 
-Each does the same operations as the NumPy code in :mod:`qdqtool.numerics.affine`, so the bits are equal: no fast-math,
-and divisions stay divisions. A row goes through the cache once. There are two kinds of rows: with one scale for the
-whole row, and with one scale for each element.
+Each kernel does the same operations as the NumPy code in :mod:`qdqtool.numerics.affine`, so the bits are equal: no
+fast-math, and divisions stay divisions. A row is read once. There are two kinds of rows: with one scale for the whole
+row, and with one scale for each element.
 """
 
 from typing import Any
@@ -13,13 +13,13 @@ import numpy as np
 from qdqtool.numerics.dtypes import Array
 
 SHORT = 64
-"""Elements up to which a row of small floats counts as short."""
+"""Largest number of elements of a short row of small floats."""
 SPREAD = 4096
-"""Elements whose scales are spread out at a time."""
+"""Elements of short rows that one loop quantizes."""
 
 
 def compiled(function: Any) -> Any:
-    """Compile ``function`` to machine code, cached where numba can write. Division by zero follows IEEE 754."""
+    """Compile ``function``, with division by zero as in IEEE 754; cache the code if numba finds a writable folder."""
     jit: Any = numba.njit
     try:
         # numba's default error model raises ZeroDivisionError for floats, and its test keeps loops from being
@@ -86,7 +86,7 @@ float_row, float_vector = compiled(_float_row), compiled(_float_vector)
 
 
 def _integer_rows(x: Array, scale: Array, zero: Array, bounds: Any, out: Array, rows: Any) -> None:
-    """One scale a row. ``rows``: first, last + 1, rows in a group, elements in a group, elements in a row."""
+    """Quantize rows with one scale each. ``rows``: first, last + 1, rows and elements in a group, elements in a row."""
     first, last, per_group, group, step = rows
     for row in range(first, last):
         start = (row // per_group) * group + (row % per_group) * step
@@ -96,7 +96,7 @@ def _integer_rows(x: Array, scale: Array, zero: Array, bounds: Any, out: Array, 
 
 
 def _integer_vectors(x: Array, scale: Array, zero: Array, bounds: Any, out: Array, rows: Any) -> None:
-    """A scale for each element of a row. ``rows``: first, last + 1, rows in a group, its scale rows, their height."""
+    """Quantize rows, one scale per element. ``rows``: first, last + 1, rows and scale rows in a group, their ratio."""
     first, last, per_group, blocks, height = rows
     for row in range(first, last):
         which = (row // per_group) * blocks + (row % per_group) // height
@@ -104,7 +104,7 @@ def _integer_vectors(x: Array, scale: Array, zero: Array, bounds: Any, out: Arra
 
 
 def _short_float_rows(x: Array, scale: Array, bounds: Any, layout: Any, out: Array, rows: Any) -> None:
-    """Quantize short rows together with their scales spread out: many short loops cost more than reading the scales."""
+    """Quantize many short rows in one loop, with the scale copied for each element: many short loops cost more."""
     first, last, per_group, group, step = rows
     spread = np.empty(SPREAD, np.float32)
     row = first
@@ -144,7 +144,7 @@ def _float_vectors(x: Array, scale: Array, bounds: Any, layout: Any, out: Array,
 
 
 def _range_rows(x: Array, low: Array, high: Array, rows: Any) -> None:
-    """Find the smallest and largest finite value of each row by their bits, as integers in the order of the floats."""
+    """Find the smallest and largest finite value of each row, comparing integers that sort like the floats."""
     first, last, per_group, group, step = rows
     for row in range(first, last):
         start = (row // per_group) * group + (row % per_group) * step

@@ -1,8 +1,8 @@
 """Kernels, compiled by numba, that find scales of float4e2m1 by least squared error. Imported only when used.
 
-A tile holds groups side by side, ``[elements of a group, groups]``, so that the innermost loop runs over groups with
-unit stride and fits vector registers whichever axis the blocks lie on. The sums of each group are added up in the
-order of its elements, as the NumPy twin does.
+Groups are the columns of a tile, ``[elements of a group, groups]``. So the innermost loop runs over groups with unit
+stride and fits vector registers, for blocks on any axis. The sums of each group are added up in the order of its
+elements, as in the NumPy twin.
 """
 
 from typing import Any
@@ -13,11 +13,11 @@ from qdqtool.numerics.compiled.rows import compiled
 from qdqtool.numerics.dtypes import Array
 
 LANES = 64
-"""Groups that are evaluated at a time."""
+"""Groups evaluated together."""
 
 
 def _magnitudes(bits: Array, amax: Array) -> None:
-    """Find the largest magnitude of each group by its bits, which have the order of the floats, with NaN last."""
+    """Find the largest magnitude of each group by comparing bits, which sort like the floats, NaN last."""
     amax[:] = np.int32(0)
     for row in range(bits.shape[0]):
         for lane in range(bits.shape[1]):
@@ -51,7 +51,7 @@ errors = compiled(_errors)
 
 
 def _evaluate(tile: Array, steps: Array, high: Any, found: Any) -> None:
-    """Keep for each group the candidate with the least squared error, the first on a tie, if below ``least``."""
+    """For each group, keep the first candidate with the least squared error if its error is below ``least``."""
     best, least = found
     part, step = np.ones((tile.shape[0], LANES), np.float32), np.ones(LANES, np.float32)
     reciprocal, error = np.ones(LANES, np.float32), np.empty(LANES, np.float32)

@@ -1,4 +1,4 @@
-"""The number formats, one a module: the file name is the public id, ``FORMAT`` the value."""
+"""The number formats, one per module: the file name is the public id, ``FORMAT`` is the format."""
 
 import functools
 
@@ -10,21 +10,21 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.registry import load_unit, suggestion, unit_names
 
 ALIASES = {"fp8": "float8e4m3fn", "mxfp8": "float8e4m3fn", "fp4": "float4e2m1", "nvfp4": "float4e2m1"}
-"""What modes and other tools call a format."""
+"""Names of formats in quantize modes and other tools, with the public id."""
 
 
 @functools.cache
 def names() -> tuple[str, ...]:
-    """The public ids of all formats, sorted."""
+    """Return the public ids of all formats, sorted."""
     return unit_names(_package)
 
 
 @functools.cache
 def get(name: str) -> NumberFormat:
-    """The format of a public id, one of ``ALIASES``, or ONNX's name in capitals (``FLOAT8E4M3FN``).
+    """Return the format with a public id, an alias (``ALIASES``) or an ONNX name in capitals (``FLOAT8E4M3FN``).
 
     Raises:
-        ArgumentError: There is none; the message lists the legal names.
+        ArgumentError: No format has that name; the message lists the legal names.
     """
     name = ALIASES.get(name.lower(), name.lower())
     if name not in names():
@@ -35,10 +35,10 @@ def get(name: str) -> NumberFormat:
 
 
 def by_onnx_type(onnx_type: int) -> NumberFormat | None:
-    """The format of a ``TensorProto.DataType`` value, or None for types that are no quantized format."""
+    """Return the format of a ``TensorProto.DataType`` value, or None if it is no quantized format."""
     return next((fmt for fmt in map(get, names()) if fmt.onnx_type == onnx_type), None)
 
 
 def by_dtype(dtype: np.dtype[np.generic]) -> NumberFormat | None:
-    """The format of a NumPy or ml_dtypes type, or None for types that are no quantized format."""
+    """Return the format of a NumPy or ml_dtypes type, or None if it is no quantized format."""
     return next((fmt for fmt in map(get, names()) if fmt.dtype == dtype), None)

@@ -1,7 +1,7 @@
 """Rewrite foreign forms of quantization as Q/DQ of ONNX: one form for each module, found by walking the package.
 
-A module holds a function ``find(context)`` that yields each place, a node and the fix that rewrites it. A form that a
-rule of the linter finds and fixes is an entry of :data:`OF_RULES` instead.
+Each module has a function ``find(context)`` that yields the nodes with the form, each with the fix that rewrites it. A
+form that a rule of the linter finds and fixes is an entry of :data:`OF_RULES` instead.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +16,7 @@ from qdqtool.models import targets
 from qdqtool.registry import load_unit, unit_names
 
 OF_RULES: Mapping[str, Mapping[str, Offer | None]] = {
-    # Block scales that divide another axis than the node names, as Model Optimizer's int4 RTN writes them.
+    # Block scales on another axis than the node's ``axis``, as Model Optimizer's int4 RTN writes them.
     "block-axis": {"QA203": FITTED},
     # A Clip of codes between Q and DQ, the narrow range of Brevitas.
     "clipped-codes": {"QS007": CLIPPED},
@@ -26,20 +26,20 @@ OF_RULES: Mapping[str, Mapping[str, Offer | None]] = {
     "float-bias": {"QL301": None},
     # Q/DQ of com.microsoft.
     "microsoft-domain": {"QS010": None},
-    # A Cast of codes to the type that they have, as FX exports of PyTorch write it.
+    # A Cast of codes to their own type, as in FX exports of PyTorch.
     "same-type-cast": {"QS007": SAME_TYPE},
-    # Unsigned and asymmetric codes, where signed codes with zero point 0 hold the same values.
+    # Unsigned and asymmetric codes, if signed codes with zero point 0 can have the same values.
     "signed-codes": {"QP102": None, "QP103": None},
     # A Clip, Transpose or Reshape of constant codes in front of their DQ.
     "stored-codes": {"QL312": None},
     # Q/DQ that only TensorRT's parser knows.
     "tensorrt-domain": {"QS015": None},
 }
-"""The rules that find a form, each with the offer that rewrites it; None for the first offer of the rule."""
+"""For each form, the rules that find it, and the offer of the rule that rewrites it. None: the first offer."""
 
 
 def names() -> tuple[str, ...]:
-    """The forms, sorted; an underscore is written as a dash."""
+    """Return the names of the forms, sorted, with dashes instead of underscores."""
     return tuple(sorted([*OF_RULES, *(name.replace("_", "-") for name in unit_names(_package))]))
 
 
@@ -50,7 +50,7 @@ def find_all(context: RuleContext) -> Iterator[Proposal]:
 
 
 def find(context: RuleContext, name: str) -> Iterator[Proposal]:
-    """Yield every place of a model with the form of that name."""
+    """Yield every place of a model with the named form."""
     if name not in OF_RULES:
         for node, fix in load_unit(_package, name.replace("-", "_")).find(context):
             yield Proposal(code=name, node=node, fixes=(fix,))
@@ -59,7 +59,7 @@ def find(context: RuleContext, name: str) -> Iterator[Proposal]:
 
 
 def _of_rule(context: RuleContext, name: str, code: str, offer: Offer | None) -> Iterator[Proposal]:
-    """Yield what a rule finds for TensorRT and can fix by one of its offers, which is a safe one."""
+    """Yield the findings of a rule for TensorRT that one of its safe offers can fix."""
     rule = rules.get(code)
     wanted = offer or rule.offers[0]
     assert wanted.label == "safe"

@@ -1,4 +1,4 @@
-"""Store weights that operators of com.microsoft read as packed codes in blocks, and dequantize them by a DQ of ONNX."""
+"""Rewrite weights in packed blocks, which operators of com.microsoft read, as stored codes with a DQ of ONNX."""
 
 import math
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class BlockCodes:
         scale: Scales, with one element for each block on ``axis``.
         zero_point: Zero points in the shape of the scales.
         axis: The axis of the blocks.
-        block_size: Elements of a block; the last one may be shorter.
+        block_size: Elements of a block; the last block may be shorter.
     """
 
     tensor: onnx.TensorProto
@@ -50,10 +50,10 @@ class BlockCodes:
 
     @property
     def format(self) -> NumberFormat:
-        """The smallest signed format that holds code minus zero point; uint8 where none does.
+        """The smallest signed format that holds every code minus its zero point; uint8 if there is none.
 
-        TensorRT takes no other zero point than 0, and no uint4. 4-bit codes minus their zero points fit int8, so that
-        int8 in the same blocks, with the same scales, has the same values.
+        TensorRT accepts only the zero point 0, and no uint4. 4-bit codes minus their zero points fit int8. So int8
+        codes in the same blocks and with the same scales have the same values.
         """
         low, high = self.limits[0] - int(self.zero_point.max()), self.limits[1] - int(self.zero_point.min())
         for name in ("int4", "int8"):
@@ -64,28 +64,28 @@ class BlockCodes:
 
     @property
     def keeps_zero_point(self) -> bool:
-        """Whether the codes are stored as they are, with their zero points."""
+        """Whether the codes are stored unchanged, with their zero points."""
         return self.format.low == 0
 
     @property
     def stored_block(self) -> int:
-        """The block size to write: where the axis is not a multiple of it, a divisor; 0 for one block."""
+        """The block size to write, which divides the extent of the axis if possible; 0 for one block."""
         extent = self.shape[self.axis]
         if self.scale.shape[self.axis] == 1 and len(self.shape) == 2:
             return 0
         whole = math.gcd(self.block_size, extent)
-        # TensorRT refuses blocks of one element and a last block that is shorter. ONNX takes the latter.
+        # TensorRT refuses blocks of one element and a shorter last block. ONNX accepts a shorter last block.
         return whole if whole > 1 else self.block_size
 
     @property
     def words(self) -> str:
-        """The type and the blocks, for descriptions."""
+        """The type and the blocks, as text for descriptions."""
         size = self.stored_block
         return f"{self.format} codes " + (f"in blocks of {size}" if size else "with a scale for each channel")
 
 
 def described(codes: Callable[[], BlockCodes]) -> str:
-    """Return the DQ of codes in words, the type and blocks where the codes can be read."""
+    """Return a text for the DQ of codes, with the type and blocks if the codes can be read."""
     try:
         return f"a DQ of {codes().words}"
     except UnfitError:
@@ -93,10 +93,10 @@ def described(codes: Callable[[], BlockCodes]) -> str:
 
 
 def write_dequantize(draft: Draft, node: NodeView, codes: BlockCodes) -> str:
-    """Store codes and a DQ of them beside ``node``; return the output of the DQ.
+    """Store codes, add their DQ before ``node``, and return the name of its output.
 
     Raises:
-        UnfitError: No type of codes has the values.
+        UnfitError: No type can hold the codes.
     """
     scope, name, fmt = node.scope, codes.tensor.name, codes.format
     if codes.keeps_zero_point and codes.zero_point.min() < 0:
@@ -115,16 +115,16 @@ def write_dequantize(draft: Draft, node: NodeView, codes: BlockCodes) -> str:
 
 
 def unpacked(packed: npt.NDArray[np.uint8], bits: int) -> Integers:
-    """Return the codes of bytes that hold several along the last axis, the first one in the low bits."""
+    """Return the codes of bytes that each hold several codes along the last axis, the first code in the low bits."""
     parts = [(packed >> shift) & np.uint8(2**bits - 1) for shift in range(0, 8, bits)]
     return np.stack(parts, axis=-1).reshape(*packed.shape[:-1], -1)
 
 
 def unpacked_rows(array: Array, shape: tuple[int, ...], bits: int) -> Integers:
-    """Return the zero points of blocks, each row of which is packed into bytes.
+    """Return the zero points of blocks in ``shape``, whose rows are packed into bytes.
 
     Raises:
-        UnfitError: It has another number of bytes.
+        UnfitError: ``array`` has another number of bytes.
     """
     width = shape[-1]
     packed = reshaped(array, (*shape[:-1], -(-width * bits // 8)), "bytes of zero points").astype(np.uint8)
@@ -135,7 +135,7 @@ def whole_numbers(array: Array) -> Integers:
     """Return zero points as integers.
 
     Raises:
-        UnfitError: They have a fraction, or are far outside the range of any code.
+        UnfitError: A zero point has a fraction, or is far outside the range of any code.
     """
     reals = as_reals(array)
     if not np.array_equal(reals, np.round(reals)) or np.any(np.abs(reals) > MAX_ZERO_POINT):
@@ -147,7 +147,7 @@ def stored_tensor(context: RuleContext, value: Value | None, *types: int) -> onn
     """Return a stored constant.
 
     Raises:
-        UnfitError: It is computed, or has another type.
+        UnfitError: The constant is computed, or has another type.
     """
     tensor = context.constants.direct(value) if value is not None else None
     if tensor is None or tensor.data_type not in types:
@@ -159,7 +159,7 @@ def scales(context: RuleContext, value: Value | None, shape: tuple[int, ...]) ->
     """Return constant scales in a shape.
 
     Raises:
-        UnfitError: They are not constant, have another number of elements, or a type that no DQ takes.
+        UnfitError: The scales are not constant, have another number of elements, or a type that no DQ accepts.
     """
     array = context.array(value)
     if array is None or context.elem_type(value) not in FLOAT_TYPES:
@@ -171,7 +171,7 @@ def reshaped(array: Array, shape: tuple[int, ...], what: str) -> Array:
     """Return an array in a shape; older exporters store scales and zero points flat.
 
     Raises:
-        UnfitError: It has another number of elements.
+        UnfitError: ``array`` has another number of elements.
     """
     if array.size != math.prod(shape):
         raise UnfitError(f"it has {array.size} {what}; expected {math.prod(shape)}")
@@ -187,7 +187,7 @@ def _stored(codes: BlockCodes) -> Array:
 
 
 def _spread(codes: BlockCodes, array: Array) -> Array:
-    """Return scales or zero points for the blocks that are written."""
+    """Return the scales or zero points of the written blocks."""
     size, axis = codes.stored_block, codes.axis
     if not size:
         return array.reshape(-1)

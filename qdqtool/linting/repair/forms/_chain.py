@@ -41,11 +41,11 @@ class Chain:
     """One fake-quantization in single operators.
 
     Attributes:
-        round: Its Round.
+        round: The Round node.
         source: The tensor that is quantized.
         result: The output of the last operator.
-        scale: The scale, as the last Mul has it.
-        zero_point: The zero point as a real number or array; 0 where there is none.
+        scale: The scale by which the last Mul multiplies.
+        zero_point: The zero point as real numbers; 0 if there is no zero point.
         format: The format of the codes.
         axis: The axis of per-axis scales; None for one scale.
         narrow: Whether the range excludes the lowest code.
@@ -71,7 +71,7 @@ Pattern = TypeVar("Pattern")
 
 
 def fitting(nodes: Iterable[NodeView], read: Callable[[NodeView], Pattern]) -> Iterator[tuple[NodeView, Pattern]]:
-    """Yield each node where ``read`` finds a pattern, with the pattern; it raises :class:`UnfitError` elsewhere."""
+    """Yield each node in which ``read`` finds a pattern, with the pattern; other nodes raise :class:`UnfitError`."""
     for node in nodes:
         with contextlib.suppress(UnfitError):
             yield node, read(node)
@@ -111,12 +111,12 @@ def is_zero_point(array: npt.NDArray[np.float64], fmt: NumberFormat) -> bool:
 
 
 def common_axis(scale: Array, others: Iterable[Array], shape: tuple[int | str | None, ...] | None) -> int | None:
-    """Return the axis of data along which a scale is broadcast, and with it other constants; None for one scale.
+    """Return the axis of the data along which a scale and other constants vary, or None if there is one scale.
 
     Args:
         scale: The scale.
-        others: What else the operators around it read: one number, or one for each scale.
-        shape: Shape of the data; None where the rank is unknown.
+        others: Other constants of the operators: each is one number, or one number for each scale.
+        shape: Shape of the data; None if the rank is unknown.
     """
     axis = _axis_of(scale, shape)
     for other in others:
@@ -138,14 +138,14 @@ def _axis_of(scale: Array, shape: tuple[int | str | None, ...] | None) -> int | 
 
 
 class _Walk:
-    """Walks from the Round forwards, one operator at a time; each must have one reader."""
+    """Walks forward from the Round, one operator at a time. Each operator must have only one reader."""
 
     def __init__(self, context: RuleContext, node: NodeView) -> None:
         self._context = context
         self._node = node
 
     def take_offset(self, op_type: str) -> npt.NDArray[np.float64] | None:
-        """Consume the Add or Sub of a zero point and return the zero point; None where there is none."""
+        """Consume the Add or Sub of a zero point and return the zero point, or return None if there is none."""
         if not self._node.is_op(op_type):
             return None
         _, constant = _operands(self._context, self._node)
@@ -153,7 +153,7 @@ class _Walk:
         return as_reals(constant)
 
     def take_range(self) -> tuple[float, NumberFormat]:
-        """Consume the Clip; return the lowest code that it leaves and the format with that range."""
+        """Consume the Clip; return its lowest code and the format with its range of codes."""
         low, high = _clip_range(self._context, self._node)
         self._node = next_node(self._node)
         if (low, high) not in FORMATS:
@@ -161,7 +161,7 @@ class _Walk:
         return low, formats.get(FORMATS[low, high])
 
     def skip_cast(self, fmt: NumberFormat) -> None:
-        """Consume Casts to codes and back, which change nothing after a Clip to the range of these codes."""
+        """Consume Casts to codes and back. They change no value after a Clip to the range of these codes."""
         if self._node.is_op("Cast") and _holds(self._node.attribute("to"), fmt):
             back = next_node(self._node)
             _require(back.is_op("Cast") and back.attribute("to") in CASTS_BACK, "codes go elsewhere")
@@ -176,7 +176,7 @@ class _Walk:
 
 def _clip_range(context: RuleContext, node: NodeView) -> tuple[float, float]:
     _require(node.is_op("Clip"), "no Clip follows")
-    # Inputs, not attributes: both that form of Clip and Round came with opset 11.
+    # Bounds are inputs, not attributes: this form of Clip and Round both exist since opset 11.
     bounds = [context.array(node.input(index)) for index in (1, 2)]
     _require(all(bound is not None and bound.size == 1 for bound in bounds), "the range is not constant")
     low, high = (float(as_reals(bound).reshape(())) for bound in bounds if bound is not None)
@@ -184,7 +184,7 @@ def _clip_range(context: RuleContext, node: NodeView) -> tuple[float, float]:
 
 
 def _holds(onnx_type: object, fmt: NumberFormat) -> bool:
-    """Return whether a Cast to a type keeps all codes of a format; others wrap around."""
+    """Return whether a Cast to a type keeps all codes of a format; in other types codes wrap around."""
     if onnx_type not in CASTS_TO:
         return False
     limits = np.iinfo(helper.tensor_dtype_to_np_dtype(onnx_type))
@@ -206,7 +206,7 @@ def other_operand(context: RuleContext, node: NodeView, data: Value | None) -> A
     """Return the constant that a Sub subtracts from data, or by which a Mul multiplies it.
 
     Raises:
-        UnfitError: It is not constant, or the data is no operand, or both.
+        UnfitError: The other operand is not constant, or not exactly one operand is the data.
     """
     others = [value for value in (node.input(0), node.input(1)) if value is not data]
     if len(others) != 1 or (node.is_op("Sub") and node.input(0) is not data):
@@ -229,7 +229,7 @@ def next_node(node: NodeView) -> NodeView:
     """Return the only reader of the output of a node.
 
     Raises:
-        UnfitError: There is none, or more than one.
+        UnfitError: The output has no reader or several.
     """
     value = node.output()
     if value is None or value.is_output or len(value.uses) != 1 or value.uses[0].node.scope is not node.scope:
@@ -238,10 +238,10 @@ def next_node(node: NodeView) -> NodeView:
 
 
 def result_of(node: NodeView) -> Value:
-    """Return what a node makes.
+    """Return the output of a node.
 
     Raises:
-        UnfitError: Nothing.
+        UnfitError: The node has no output.
     """
     result = node.output()
     if result is None:
@@ -250,14 +250,14 @@ def result_of(node: NodeView) -> Value:
 
 
 def write_constants(draft: Draft, scope: Scope, name: str, scale: Array, zero: Array) -> tuple[str, str]:
-    """Store a scale and a zero point, one number each or one for each channel; return their names.
+    """Store a scale and a zero point, as scalars or with one number for each channel; return their names.
 
     Args:
         draft: The edits.
-        scope: Where.
+        scope: The scope of the new constants.
         name: The name of the data.
         scale: The scale, in any shape.
-        zero: The zero point, of one element or as many.
+        zero: The zero point, with one element or as many as ``scale``.
     """
     shape = () if scale.size == 1 else (scale.size,)
     zeros = np.broadcast_to(zero.reshape(-1), (scale.size,)).reshape(shape)

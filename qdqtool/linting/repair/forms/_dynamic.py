@@ -1,4 +1,4 @@
-"""Read data that DynamicQuantizeLinear quantizes at run time, and the products that read it."""
+"""Recognize data that DynamicQuantizeLinear quantizes at run time, and the products of such data."""
 
 from dataclasses import dataclass
 
@@ -16,15 +16,15 @@ CODES = (TensorProto.INT8, TensorProto.UINT8)
 
 
 def float_data(codes: Value | None, scale: Value | None, zero_point: Value | None) -> Value:
-    """Return the float tensor whose codes, scale and zero point a DynamicQuantizeLinear makes.
+    """Return the float tensor that a DynamicQuantizeLinear quantizes.
 
     Args:
         codes: The codes.
-        scale: Their scale; None where it is not asked.
-        zero_point: Their zero point.
+        scale: The scale of the codes; None to accept any scale.
+        zero_point: The zero point of the codes.
 
     Raises:
-        UnfitError: They are not made so.
+        UnfitError: The arguments are not the outputs of one DynamicQuantizeLinear.
     """
     maker = codes.producer if codes is not None else None
     if maker is None or not maker.is_op("DynamicQuantizeLinear") or codes is not maker.output(0):
@@ -39,7 +39,7 @@ def float_data(codes: Value | None, scale: Value | None, zero_point: Value | Non
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scaled:
-    """What follows a product of codes: a Cast and the Muls by the scales.
+    """The nodes after a product of codes: a Cast, and the Muls by the scales.
 
     Attributes:
         scale: The scale of the weight.
@@ -53,15 +53,15 @@ class Scaled:
 
 
 def scaled(context: RuleContext, node: NodeView, data: Value) -> Scaled:
-    """Return what follows a product of codes.
+    """Return the nodes after a product of codes.
 
     Args:
         context: The model.
         node: The product.
-        data: The float data, as :func:`float_data` returns it.
+        data: The float data from :func:`float_data`.
 
     Raises:
-        UnfitError: Something else follows, or reads what is between.
+        UnfitError: Other nodes follow, or other nodes read a tensor in between.
     """
     codes = node.input(0)
     assert codes is not None
@@ -87,7 +87,7 @@ def scaled(context: RuleContext, node: NodeView, data: Value) -> Scaled:
 
 
 def _factors(mul: NodeView, product: Value | None) -> list[Value | None]:
-    """Return what a Mul multiplies the product by: one tensor, or both operands of the Mul that makes it."""
+    """Return the factors of a Mul after the product: its other operand or, if a Mul computes it, both operands."""
     (other,) = [value for value in (mul.input(0), mul.input(1)) if value is not product] or [None]
     maker = other.producer if other is not None else None
     return [maker.input(0), maker.input(1)] if maker is not None and maker.is_op("Mul") else [other]
@@ -99,12 +99,12 @@ def dequantized(draft: Draft, node: NodeView, zero_point: int, scale: Array, op_
     Args:
         draft: The edits.
         node: The product.
-        zero_point: Input of the weight's zero point.
-        scale: The scale of the weight, which is multiplied with the product.
+        zero_point: Index of the input with the weight's zero point.
+        scale: The scale of the weight, by which the product is multiplied.
         op_type: The float operator.
 
     Raises:
-        UnfitError: The weight is not stored, or its scales or zero points are not those of a DQ.
+        UnfitError: The weight is not stored, or a DQ cannot have its scales or zero points.
     """
     context, codes = draft.context, node.input(1)
     tensor = context.constants.direct(codes) if codes is not None else None
@@ -132,10 +132,10 @@ def _spread(array: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _axis(scale: Array, zero: Array, shape: tuple[int, ...], op_type: str) -> int | None:
-    """Return the axis of the weight along which scale or zero point vary; None where both are one number."""
+    """Return the axis of the weight along which scale or zero point vary, or None if both are one number."""
     axis = 0 if op_type == "Conv" else len(shape) - 1
     channels = shape[axis] if len(shape) > 1 else 1
-    # The scale is multiplied with the output, whose channels are axis 1 of a Conv and the last one of a MatMul.
+    # The scale multiplies the output. Its channels are on axis 1 for a Conv, and on the last axis for a MatMul.
     behind = (channels, *[1] * (len(shape) - 2)) if op_type == "Conv" else (channels,)
     legal = {(), (1,), behind, (1, *behind) if op_type == "Conv" else behind}
     if scale.shape not in legal or zero.shape not in {(), (1,), (channels,)}:

@@ -15,13 +15,13 @@ FLOATED = Offer("unsafe", "writes an operator on codes as the float operator bet
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """The positions of quantized data among the inputs of an operator: data, scale and zero point, and the scale axis.
+    """The input indices of one quantized tensor of an operator, and the axis of its scales.
 
     Attributes:
-        data: Input of the codes; None for the output.
-        scale: Input of the scale.
-        zero_point: Input of the zero point.
-        axis: Axis of per-axis scales; None where only one scale is legal.
+        data: Index of the codes; None for the output of the operator.
+        scale: Index of the scale.
+        zero_point: Index of the zero point.
+        axis: Axis of per-axis scales; None if only one scale is legal.
     """
 
     data: int | None
@@ -36,7 +36,7 @@ def write_float(
     """Make ``node`` an ``op_type`` on dequantized operands, and quantize its output.
 
     Raises:
-        UnfitError: A scale or zero point is not constant, or per-axis where that has no meaning.
+        UnfitError: A scale or zero point is not constant, or is per-axis although only one scale is legal.
     """
     output = result_of(node)
     inputs = [_dequantized(draft, node, operand) for operand in operands]
@@ -53,12 +53,12 @@ def write_float(
 
 
 def float_bias(draft: Draft, node: NodeView, index: int, scales: tuple[int, int]) -> str:
-    """Store an int32 bias as float, return its name; empty where there is no bias.
+    """Store an int32 bias as float and return its name, which is empty if there is no bias.
 
-    ONNX defines its scale as the product of those of data and weight, and its zero point as 0.
+    ONNX defines the scale of the bias as the product of the scales of data and weight, and its zero point as 0.
 
     Raises:
-        UnfitError: It is not constant, or the scales are more than it has elements.
+        UnfitError: The bias is not constant, or has fewer elements than there are scales.
     """
     name = node.input_name(index)
     if not name:

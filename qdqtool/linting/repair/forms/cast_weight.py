@@ -43,7 +43,7 @@ class _Weight:
 
 
 def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
-    """Yield every such chain on a stored constant."""
+    """Yield every chain of Cast, Sub and Mul on stored codes."""
     for node, weight in fitting(float_casts(context), partial(_weight, context)):
         words = f"writes Cast and Mul of the {format_of(context.elem_type(weight.codes))} constant as a DQ"
         yield node, DEQUANTIZED.fix(words, _write, weight)
@@ -59,7 +59,7 @@ def _weight(context: RuleContext, cast: NodeView) -> _Weight:
         zero, before, node = as_reals(other_operand(context, node, cast.output())), node, next_node(node)
     if not node.is_op("Mul"):
         raise UnfitError("no Mul ends the chain")
-    # What comes before folds to a constant too, which may have the shape of a scale.
+    # The operand that leads to the codes is constant too, and may have the shape of a scale.
     scale = other_operand(context, node, before.output())
     return _Weight(codes, result_of(node), node, scale, zero, common_axis(scale, [zero], tuple(tensor.dims)))
 

@@ -1,7 +1,7 @@
 """Rewrite Div, Round, Clip and Mul as a Q/DQ pair.
 
-A Q divides and rounds once. Where the model multiplies by a reciprocal instead, values halfway between two codes may
-move by one step: the report says how far the outputs move. NaN passes a Clip, but becomes a code in a Q.
+A Q divides and rounds once. If the model multiplies by a reciprocal instead, values halfway between two codes may move
+by one step. The report shows how much the outputs change. A Clip keeps NaN, but a Q turns NaN into a code.
 """
 
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ def _write(chain: Chain, draft: Draft) -> None:
 
 
 def _clipped(chain: Chain, draft: Draft, source: str) -> str:
-    """Clip the data where the range excludes the lowest code: a Q has no narrow range."""
+    """Clip the data because the range excludes the lowest code: a Q has no narrow range."""
     if chain.axis is not None or chain.scale.dtype != np.float32:
         raise UnfitError(f"the range of codes leaves the lowest one of {chain.format} out, for each channel")
     low = np.multiply(chain.scale.reshape(()), np.float32(-chain.format.high), dtype=np.float32)

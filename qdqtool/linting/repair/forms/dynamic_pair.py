@@ -1,4 +1,4 @@
-"""Take out DynamicQuantizeLinear and the DQ behind it, as tf2onnx writes dynamic-range models of TensorFlow Lite."""
+"""Remove DynamicQuantizeLinear and its DQ, which tf2onnx writes for dynamic-range models of TensorFlow Lite."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ FLOAT = Offer("unsafe", "lets what reads data that is rounded at run time read t
 
 
 def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
-    """Yield every DQ of what a DynamicQuantizeLinear makes."""
+    """Yield every DQ that reads the codes of a DynamicQuantizeLinear."""
     for entry in context.qdq.dequantizers():
         maker = entry.data.producer if entry.data is not None else None
         if maker is not None and maker.is_op("DynamicQuantizeLinear"):

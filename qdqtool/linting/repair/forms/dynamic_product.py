@@ -1,8 +1,8 @@
-"""Rewrite products of data that is quantized at run time as float products with the same codes behind a DQ.
+"""Rewrite products of data that is quantized at run time as products of float data and a DQ of the same weight codes.
 
-TensorRT has no kernel that takes the scale of int8 data at run time (DynamicQuantizeLinear, MatMulInteger). Codes and
-scales of the weight stay. The data is no longer rounded, so the outputs are nearer to those of the float model, and not
-equal to those before. ``qdqtool quantize --existing keep`` gives the data static pairs.
+TensorRT has no kernel that reads the scale of int8 data at run time (DynamicQuantizeLinear, MatMulInteger). Codes and
+scales of the weight stay. The data is no longer rounded, so the outputs change: they are nearer to the float model.
+``qdqtool quantize --existing keep`` gives the data static pairs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,15 +21,15 @@ LSTM = "DynamicQuantizeLSTM"
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The inputs of an operator on data that is quantized at run time; the codes of the weight are input 1.
+    """The input indices of an operator on data that is quantized at run time; the codes of the weight are input 1.
 
     Attributes:
         op_type: The float operator that computes the same product.
-        zero_point: Input of the weight's zero point.
-        data_zero_point: Input of the data's zero point; None where the data is float.
-        scale: Input of the weight's scale; None where a Mul behind the operator has it.
-        data_scale: Input of the data's scale; None where a Mul has it, or where the data is float.
-        bias: Input of the bias; None where the operator has none.
+        zero_point: Index of the weight's zero point.
+        data_zero_point: Index of the data's zero point; None if the data is float.
+        scale: Index of the weight's scale; None if a Mul after the operator has it.
+        data_scale: Index of the data's scale; None if a Mul has it, or if the data is float.
+        bias: Index of the bias; None if the operator has no bias.
     """
 
     op_type: str
@@ -49,7 +49,7 @@ LAYOUTS: Mapping[tuple[str, str], Layout] = {
 
 
 def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
-    """Yield every such product."""
+    """Yield every product of data that is quantized at run time."""
     for node in context.nodes:
         layout = LAYOUTS.get((node.domain, node.op_type))
         if layout is not None:
@@ -83,7 +83,7 @@ def _write(node: NodeView, layout: Layout, draft: Draft) -> None:
 
 
 def _data(node: NodeView, layout: Layout) -> Value:
-    """Return the float tensor that the product reads in place of codes."""
+    """Return the float tensor that the product reads instead of codes."""
     if layout.data_zero_point is None:
         data = node.input(0)
         if data is None:
@@ -94,7 +94,7 @@ def _data(node: NodeView, layout: Layout) -> Value:
 
 
 def _name_result(node: NodeView, result: Value, bias: str, draft: Draft) -> None:
-    """Let the product make the result, with the bias added where there is one."""
+    """Let the product, followed by an Add of the bias if there is one, make the result."""
     if not bias:
         if node.output() is not result:
             draft.rename_output(node, result.name)

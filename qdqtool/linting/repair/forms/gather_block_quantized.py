@@ -56,7 +56,6 @@ def _write(node: NodeView, draft: Draft) -> None:
 
 
 def _codes(context: RuleContext, node: NodeView) -> BlockCodes:
-    """Return the table."""
     tensor = stored_tensor(context, node.input(TABLE), TensorProto.UINT8, TensorProto.INT4, TensorProto.UINT4)
     is_packed = tensor.data_type == TensorProto.UINT8
     bits, size = node.attribute("bits", 4), node.attribute("block_size", 128)
@@ -90,7 +89,7 @@ def _limits(tensor: onnx.TensorProto, bits: int) -> tuple[int, int]:
 
 
 def _zero_points(context: RuleContext, node: NodeView, shape: tuple[int, ...], bits: int) -> Integers:
-    """Return a zero point for each block; where there are none, half the range for packed codes, else 0."""
+    """Return a zero point for each block. The default is half the range for packed codes, otherwise 0."""
     if not node.input_name(ZERO_POINTS):
         return np.full(shape, 2 ** (bits - 1) if bits else 0, np.int16)
     array = context.array(node.input(ZERO_POINTS))

@@ -1,7 +1,7 @@
 """Rewrite stored codes that are reshaped into groups, cast, scaled for each group and reshaped back, as a block DQ.
 
-torchao exports int4 weights so: Reshape [N, G, B], Cast, Sub of zero points [N, G, 1], Mul by scales [N, G, 1], Reshape
-[N, K]. The Reshape may also follow the Cast, or be missing where the codes are stored in groups.
+torchao exports int4 weights in this form: Reshape [N, G, B], Cast, Sub of zero points [N, G, 1], Mul by scales
+[N, G, 1], Reshape [N, K]. The first Reshape may also follow the Cast, or be missing if the codes are stored in groups.
 """
 
 import math
@@ -39,9 +39,9 @@ class _Groups:
     Attributes:
         tensor: The stored codes.
         end: The Reshape that joins the groups.
-        shape: The shape that it makes.
+        shape: The output shape of this Reshape.
         scale: A scale for each group, without the axis inside a group.
-        zero_point: Zero points in that shape.
+        zero_point: Zero points in the shape of ``scale``.
         size: Elements of a group.
     """
 
@@ -54,7 +54,7 @@ class _Groups:
 
 
 def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
-    """Yield every such chain."""
+    """Yield every chain of this form."""
     for node, groups in fitting(float_casts(context), partial(_groups, context)):
         words = f"writes Cast and Mul of codes in groups of {groups.size} as a DQ in blocks"
         yield node, BLOCKS.fix(words, _write, groups)
@@ -77,7 +77,6 @@ def _write(groups: _Groups, draft: Draft) -> None:
 
 
 def _groups(context: RuleContext, cast: NodeView) -> _Groups:
-    """Return the chain that a Cast belongs to."""
     tensor, node, grouped = _codes(context, cast)
     before, zero = grouped, np.zeros((), FLOAT32)
     if node.is_op("Sub"):
@@ -98,7 +97,7 @@ def _groups(context: RuleContext, cast: NodeView) -> _Groups:
 
 
 def _codes(context: RuleContext, cast: NodeView) -> tuple[onnx.TensorProto, NodeView, Value | None]:
-    """Return the stored codes, the node that reads them as floats in groups, and that tensor."""
+    """Return the stored codes, the node that reads them as floats in groups, and the tensor that it reads."""
     value, grouped, node = cast.input(0), cast.output(), next_node(cast)
     maker = value.producer if value is not None else None
     if maker is not None and maker.is_op("Reshape") and next_node(maker) is cast:
@@ -118,7 +117,7 @@ def _extents(context: RuleContext, value: Value | None) -> tuple[int, ...]:
 
 
 def _of_groups(array: Array, shape: tuple[int, ...]) -> Array:
-    """Return one number for each group."""
+    """Return a constant as one number for each group."""
     try:
         return np.broadcast_to(array, (*shape[:-1], 1))[..., 0]
     except ValueError:

@@ -1,7 +1,7 @@
 """Rewrite ONNX Runtime's MatMulNBits as MatMul of a DQ with the same weights.
 
-ONNX Runtime sums in another order, so that outputs differ by rounding; with ``accuracy_level`` 4 it rounds the
-activations to int8 as well, which the rewritten model does not.
+MatMulNBits sums in another order than MatMul, so outputs differ by rounding. With ``accuracy_level`` 4, MatMulNBits
+also rounds the activations to int8; the rewritten model does not.
 """
 
 from collections.abc import Iterator
@@ -64,7 +64,7 @@ def _write(node: NodeView, draft: Draft) -> None:
 
 
 def _codes(context: RuleContext, node: NodeView) -> BlockCodes:
-    """Return the weights as [K, N]."""
+    """Return the codes of the weight, [K, N]."""
     rows, columns, bits, size = _numbers(node)
     blocks = -(-columns // size)
     tensor = stored_tensor(context, node.input(WEIGHT), TensorProto.UINT8)
@@ -97,7 +97,7 @@ def _numbers(node: NodeView) -> tuple[int, int, int, int]:
 
 
 def _zero_points(context: RuleContext, node: NodeView, shape: tuple[int, int], bits: int) -> Integers:
-    """Return a zero point for each block: half the range where there are none, packed if uint8, else one by one."""
+    """Return a zero point for each block. uint8 zero points are packed; the default is half the range."""
     if not node.input_name(ZERO_POINTS):
         return np.full(shape, 2 ** (bits - 1), np.int16)
     array = context.array(node.input(ZERO_POINTS))
@@ -109,7 +109,7 @@ def _zero_points(context: RuleContext, node: NodeView, shape: tuple[int, int], b
 
 
 def _check_order(context: RuleContext, node: NodeView, columns: int, size: int) -> None:
-    """Refuse weights whose rows are assigned to blocks in another order than their own."""
+    """Refuse weights whose rows belong to blocks out of order."""
     if not node.input_name(ORDER):
         return
     order = context.array(node.input(ORDER))

@@ -1,7 +1,7 @@
 """Rewrite QLinearConv as Conv between DQ and Q.
 
-ONNX Runtime's QLinearConv rounds the accumulator once, by a float multiplier; Conv and Q round the float sum. Codes may
-differ by one step where the two fall on different sides of a half.
+ONNX Runtime's QLinearConv multiplies the integer sum by a float and rounds once. Conv and Q round the float sum. Codes
+may differ by one step if the two results are on different sides of a half.
 """
 
 from collections.abc import Iterator

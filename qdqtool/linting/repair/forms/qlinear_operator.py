@@ -1,6 +1,6 @@
 """Rewrite ONNX Runtime's other operators on codes (QLinearAdd, QGemm, ...) as float operators between DQ and Q.
 
-They compute in float32 or with tables, and round once; codes may differ by one step, as for QLinearConv.
+These operators compute in float32 or with tables, and round once. Codes may differ by one step, as for QLinearConv.
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ FIRST_OPSET_OF_SOFTMAX_ALONG_ONE_AXIS = 13
 
 
 def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
-    """Yield every such operator."""
+    """Yield every operator of :data:`OPERATORS`."""
     for node in context.nodes:
         if node.domain == DOMAIN and node.op_type in OPERATORS:
             words = f"writes {node.op_type} as {OPERATORS[node.op_type]} between DQ and Q"
@@ -69,8 +69,8 @@ def _places(node: NodeView) -> tuple[list[Codes], Codes]:
 
 
 def _check_softmax(node: NodeView, draft: Draft) -> None:
-    """Refuse a QLinearSoftmax whose axis means something else at the opset of the model."""
-    # Its attribute ``opset`` is that of the Softmax it replaces: below 13, Softmax sums over all axes from ``axis`` on.
+    """Refuse a QLinearSoftmax whose axis has another meaning in the opset of the model."""
+    # Its attribute ``opset`` defines the meaning of ``axis``: below 13, Softmax sums over all axes from ``axis`` on.
     shape, first = draft.context.shape(node.input(0)), FIRST_OPSET_OF_SOFTMAX_ALONG_ONE_AXIS
     along_one = node.attribute("opset", first) >= first
     last = shape is not None and node.attribute("axis", -1) in {-1, len(shape) - 1}

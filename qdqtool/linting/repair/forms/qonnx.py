@@ -1,8 +1,8 @@
 """Rewrite Quant of QONNX, which Brevitas exports, as Q/DQ of ONNX.
 
-Stored weights become codes behind a DQ, whatever their bit width and rounding. For activations, a pair of int8 has the
-same values where Quant rounds half to even. Where there are fewer codes than int8 has, a float Clip precedes the Q. A
-zero point may move values halfway between two codes, since Quant adds it before it rounds.
+Stored weights become codes with a DQ, for every bit width and rounding. For activations, an int8 pair has the same
+values if Quant rounds half to even. If Quant has fewer codes than int8, a float Clip precedes the Q. With a zero point,
+values halfway between two codes may change by one step, since Quant adds the zero point before rounding.
 """
 
 from collections.abc import Iterator
@@ -33,16 +33,16 @@ DATA, SCALE, ZERO_POINT, BITS = range(4)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Quant:
-    """One Quant.
+    """A Quant node.
 
     Attributes:
         node: The node.
-        source: What it quantizes.
-        stored: The constant that it quantizes, if it does.
-        range: Its codes.
-        scale: Its scales.
-        zero_point: Its zero points.
-        axis: The axis of several scales; None for one.
+        source: The tensor that it quantizes.
+        stored: The stored constant that it quantizes; None for activations.
+        range: The range of codes.
+        scale: The scales.
+        zero_point: The zero points.
+        axis: The axis of per-axis scales; None for one scale.
     """
 
     node: NodeView
@@ -56,12 +56,12 @@ class _Quant:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pair:
-    """The pair that has the values of a Quant.
+    """The Q/DQ pair that gives the same values as a Quant.
 
     Attributes:
-        format: The type of its codes.
-        zero_point: Its zero points.
-        is_clipped: Whether the Quant has fewer codes than the type.
+        format: The format of the codes.
+        zero_point: The zero points.
+        is_clipped: Whether the Quant has fewer codes than the format.
     """
 
     format: NumberFormat
@@ -112,7 +112,7 @@ def _write(node: NodeView, draft: Draft) -> None:
 
 
 def _write_floats(quant: _Quant, output: Value, draft: Draft) -> None:
-    """Store the values of a constant that no 8-bit type has: biases have 16 or 32 bits."""
+    """Store the rounded values of a constant whose codes fit no 8-bit type: biases have 16 or 32 bits."""
     if quant.stored is None:
         raise UnfitError(f"no type of Q has its codes, {quant.range.low:g} to {quant.range.high:g}")
     like = TensorProto(data_type=TensorProto.FLOAT, dims=quant.stored.dims)
@@ -122,7 +122,6 @@ def _write_floats(quant: _Quant, output: Value, draft: Draft) -> None:
 
 
 def _quant(context: RuleContext, node: NodeView) -> _Quant:
-    """Return a Quant with its constants."""
     if node.op_type not in QUANT or node.is_parametric:
         raise UnfitError(f"Q/DQ has nothing like {node.op_type}")
     source = node.input(DATA)
@@ -153,9 +152,9 @@ def _check_values(scale: npt.NDArray[np.float64], zero: npt.NDArray[np.float64])
 
 
 def _pair(quant: _Quant) -> _Pair | None:
-    """Return the pair; None where no type has the codes, or none of 8 bits those of a constant."""
-    # TensorRT takes no other zero point than 0. Where int8 holds code minus zero point, as it does for all codes of 7
-    # bits, the pair has that zero point.
+    """Return the pair, or None if the codes fit no type, or the codes of a constant fit no 8-bit type."""
+    # TensorRT accepts only the zero point 0. The pair has it if int8 holds every code minus its zero point, which is
+    # true for all codes of 7 bits.
     zero, low, high = quant.zero_point, quant.range.low, quant.range.high
     int8 = formats.get("int8")
     lowest, highest = low - float(zero.max()), high - float(zero.min())
@@ -169,8 +168,8 @@ def _pair(quant: _Quant) -> _Pair | None:
 
 
 def _clipped(draft: Draft, quant: _Quant) -> str:
-    """Clip the data to what the lowest and highest code mean, and return the result."""
-    # That is exact: rounded to float32, such a bound divided by its scale still rounds to the code.
+    """Clip the data to the real values of the lowest and highest code, and return the result."""
+    # The Clip is exact: a bound that is rounded to float32 and divided by the scale still rounds to its code.
     node, name = quant.node, quant.source.name
     low, high = ((code - quant.zero_point) * as_reals(quant.scale) for code in (quant.range.low, quant.range.high))
     shape = () if quant.axis is None else low.shape

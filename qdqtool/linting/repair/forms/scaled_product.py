@@ -1,7 +1,7 @@
-"""Rewrite a product of cast codes that is multiplied by scales: the scales move into a DQ of the codes.
+"""Rewrite a product of cast codes that is multiplied by scales: move the scales into a DQ of the codes.
 
-torchao exports int8 weights so: Cast of the codes [K, N], MatMul, Mul by the scales [N]. The result is the same up to
-rounding: a float of the weight is rounded before the sum instead of behind it.
+torchao exports int8 weights in this form: Cast of the codes [K, N], MatMul, Mul by the scales [N]. The result is the
+same up to rounding: the scale is applied before the sum instead of after it.
 """
 
 from collections.abc import Iterator
@@ -24,15 +24,15 @@ CODES = (TensorProto.INT8, TensorProto.INT4, TensorProto.FLOAT8E4M3FN)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Product:
-    """One product.
+    """A product of cast codes.
 
     Attributes:
         codes: The stored codes.
         cast: The Cast of the codes.
         node: The MatMul.
-        scaling: The Mul behind it.
-        scale: The scales, one number or one for each output channel.
-        axis: The axis of the codes with the output channels.
+        scaling: The Mul after the MatMul.
+        scale: The scale, or one scale for each output channel.
+        axis: The axis of the codes that has the output channels.
     """
 
     codes: Value
@@ -44,14 +44,13 @@ class _Product:
 
 
 def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
-    """Yield every such product."""
+    """Yield every product of this form."""
     products = (node for node in context.nodes if node.is_op("MatMul"))
     for node, product in fitting(products, partial(_product, context)):
         yield node, MOVED.fix("moves the scales behind MatMul into a DQ of its weight", _write, product)
 
 
 def _product(context: RuleContext, node: NodeView) -> _Product:
-    """Return the product."""
     maker, axis = _maker(node, node.input(1)), 1
     if maker.is_op("Transpose") and maker.attribute("perm", [1, 0]) == [1, 0]:
         maker, axis = _maker(maker, maker.input(0)), 0
@@ -71,14 +70,14 @@ def _product(context: RuleContext, node: NodeView) -> _Product:
 
 
 def _maker(reader: NodeView, value: Value | None) -> NodeView:
-    """Return the node that makes a tensor for one reader alone."""
+    """Return the node that makes a tensor, which only ``reader`` may read."""
     if value is None or value.producer is None or next_node(value.producer) is not reader:
         raise UnfitError("it is computed for several readers, or not at all")
     return value.producer
 
 
 def _of_channels(context: RuleContext, node: NodeView, scale: Array, channels: int) -> Array:
-    """Return the scale of each channel of the product; one number where all have the same."""
+    """Return the scale of each output channel, or one number if all channels have the same scale."""
     shape = context.shape(node.output())
     if shape is None and scale.ndim <= 1 and scale.size in {1, channels}:
         return scale.reshape(-1)

@@ -1,4 +1,4 @@
-"""The nodes and tensors that share codes, which a fix must change together."""
+"""The nodes and tensors that share codes: a fix must change all of them together."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ class CodeGroup:
 
     Attributes:
         context: The model.
-        entries: Every Q that makes and every DQ that reads such codes.
-        tensors: The tensors that hold codes, made by nodes.
-        constants: Stored codes.
+        entries: Every Q that makes the codes, and every DQ that reads them.
+        tensors: The tensors of codes that nodes make.
+        constants: The constants with stored codes.
     """
 
     context: RuleContext
@@ -94,7 +94,7 @@ class CodeGroup:
         """Return the constants that all nodes of the group share.
 
         Raises:
-            UnfitError: They differ, or are not constant.
+            UnfitError: The parameters differ, or are not constant.
         """
         first = self.entries[0]
         for entry in self.entries:
@@ -108,6 +108,6 @@ class CodeGroup:
         return parameters(self.context, first)
 
     def set_types(self, draft: Draft, onnx_type: int) -> None:
-        """Set the element type that the model states for every tensor of codes."""
+        """Set the element type that the model declares for every tensor of codes."""
         for value in self.tensors:
             draft.set_type(value, onnx_type)

@@ -1,4 +1,4 @@
-"""Take out what stands between a Q and its DQ: the Clip of a narrow range (Brevitas), or a Cast (PyTorch FX)."""
+"""Remove the operator between a Q and its DQ: the Clip of a narrow range (Brevitas), or a Cast (PyTorch FX)."""
 
 import math
 
@@ -20,7 +20,7 @@ CLIPPED = Offer("safe", "takes a Clip of codes out: clips the values in front of
 
 
 def clip_fixes(context: RuleContext, clip: NodeView) -> tuple[Fix, ...]:
-    """Return the fix that takes a Clip of the codes of a Q out; none for other nodes."""
+    """Return the fix that removes a Clip of the codes of a Q; empty for other nodes."""
     quantizer = context.qdq.maker(clip.input(0)) if clip.is_op("Clip") else None
     if quantizer is None or not quantizer.is_quantize or quantizer.data is None:
         return ()
@@ -40,7 +40,7 @@ def _store_clipped(quantizer: QdqNode, clip: NodeView, draft: Draft) -> None:
 
     def make() -> Array:
         codes = quantize(read_array(model, tensor), given.scale, fmt, given.granularity, given.zero_point)
-        # Where the bounds are crossed ONNX takes the upper one, as this order does.
+        # If the lower bound is above the upper one, ONNX returns the upper one, as this order does.
         clipped: Array = np.minimum(np.maximum(codes, low), high).astype(fmt.dtype)
         return clipped
 
@@ -49,7 +49,7 @@ def _store_clipped(quantizer: QdqNode, clip: NodeView, draft: Draft) -> None:
 
 
 def _clip_data(quantizer: QdqNode, clip: NodeView, draft: Draft) -> None:
-    """Clip the values at ``(bound - zero point) * scale``, which the Q rounds to the bound exactly."""
+    """Clip the values at ``(bound - zero point) * scale``: the Q turns these limits into exactly the bounds."""
     context, codes, output = draft.context, quantizer.output, _clipped(draft.context, clip)
     if codes is None or codes.is_output or len(codes.uses) != 1 or clip.scope is not quantizer.node.scope:
         raise UnfitError("something else reads the codes of the Q")
@@ -66,7 +66,7 @@ def _clip_data(quantizer: QdqNode, clip: NodeView, draft: Draft) -> None:
 
 
 def _limits(given: Parameters, bounds: tuple[float, float], elem_type: int) -> tuple[float, float]:
-    """Return the real values of two codes; infinite where there is no bound."""
+    """Return the real values of two codes; infinite if there is no bound."""
     if given.scale.size != 1:
         raise UnfitError("the Q has several scales")
     zero = 0.0 if given.zero_point is None else float(as_reals(given.zero_point).reshape(()))
@@ -82,7 +82,7 @@ def _limits(given: Parameters, bounds: tuple[float, float], elem_type: int) -> t
 
 
 def _clipped(context: RuleContext, clip: NodeView) -> Value:
-    """Return the codes that a Clip makes, which DQs read and nothing else."""
+    """Return the codes that a Clip makes, if only DQs read them."""
     output = clip.output()
     if output is None or output.is_output or not output.uses:
         raise UnfitError("the clipped codes are an output, or nothing reads them")
@@ -93,7 +93,7 @@ def _clipped(context: RuleContext, clip: NodeView) -> Value:
 
 
 def _bounds(context: RuleContext, clip: NodeView) -> tuple[float, float]:
-    """Return the bounds of a Clip of codes; infinite where there is none."""
+    """Return the bounds of a Clip of codes; infinite for an absent bound."""
     found = [-math.inf, math.inf]
     for index in (1, 2):
         if clip.input_name(index):
@@ -108,7 +108,7 @@ SAME_TYPE = Offer("safe", "takes out a Cast to the type that the codes have alre
 
 
 def cast_fixes(context: RuleContext, cast: NodeView) -> tuple[Fix, ...]:
-    """Return the fix that takes out a Cast that changes no type; none for other nodes."""
+    """Return the fix that removes a Cast to the type of its input; empty for other nodes."""
     source, output = cast.input(0), cast.output()
     if not cast.is_op("Cast") or source is None or output is None:
         return ()

@@ -1,4 +1,4 @@
-"""Replace blocks that do not divide the axis by blocks that do: exactly where possible, else by quantizing again."""
+"""Replace blocks that do not divide the axis by blocks that do: exactly if possible, else by quantizing again."""
 
 import math
 
@@ -22,7 +22,7 @@ REBLOCKED = Offer("unsafe", "quantizes the weight again in blocks that divide th
 
 
 def reblock_fixes(found: Blocks) -> tuple[Fix, ...]:
-    """Return the fixes for scales of another axis than the node names, or whose last block is shorter than others."""
+    """Return the fixes for block scales on another axis than the node names, or with a shorter last block."""
     # TensorRT refuses blocks on any axis but the last two.
     if len(found.blocked) != 1 or found.blocked[0] < len(found.shape) - 2:
         return ()
@@ -44,7 +44,7 @@ def reblock_fixes(found: Blocks) -> tuple[Fix, ...]:
 
 
 def _axis_fixes(found: Blocks) -> tuple[Fix, ...]:
-    """Return the fix that writes the axis which the scales divide, as no other one can be meant."""
+    """Return the fix that writes the axis which the scales divide: no other axis fits them."""
     (axis,) = found.blocked
     extent, count, size = found.shape[axis], found.scale[axis], found.entry.block_size
     low, high = found.legal_sizes
@@ -57,14 +57,14 @@ def _axis_fixes(found: Blocks) -> tuple[Fix, ...]:
 
 
 def one_block_fixes(found: Blocks) -> tuple[Fix, ...]:
-    """Return the fix that writes the one block of a matrix as per-axis scales."""
+    """Return the fix that writes one block over a whole axis of a matrix as per-axis scales."""
     (axis,) = found.blocked
     words = f"writes the one block as scales on axis {1 - axis}"
     return (PER_AXIS.fix(words, _per_axis, found.entry, axis),)
 
 
 def _divisor(extent: int, size: int) -> int:
-    """Return the largest divisor of ``extent`` from 2 to ``size``, else the extent itself."""
+    """Return the largest divisor of ``extent`` from 2 to ``size``; the extent itself if there is none."""
     return next((each for each in range(min(size, extent), 1, -1) if not extent % each), extent)
 
 

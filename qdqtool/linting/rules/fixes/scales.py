@@ -1,4 +1,4 @@
-"""Fixes of scales and zero points: of their types, shapes and signs, and of scales that are 0 or computed."""
+"""Fixes of scales and zero points: of types, shapes and signs, of scales of 0, and of computed parameters."""
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ STORED = Offer("safe", "stores the value that the constant operators compute")
 
 
 def folded_fixes(context: RuleContext, entry: QdqNode, index: int) -> tuple[Fix, ...]:
-    """Return the fix that stores input ``index`` of a Q or DQ; none where it does not fold to a constant."""
+    """Return the fix that stores input ``index`` of a Q or DQ; empty if it does not fold to a constant."""
     value = entry.node.input(index)
     if value is None or not context.constants.is_constant(value):
         return ()
@@ -41,7 +41,7 @@ SCALAR = Offer("safe", "makes a one-element scale, and its zero point, a scalar"
 
 
 def scalar_fixes(entry: QdqNode) -> tuple[Fix, ...]:
-    """Return the fix that makes a one-element scale a scalar; none for other scales."""
+    """Return the fix that makes a one-element scale a scalar; empty for other scales."""
     shape = entry.scale_shape
     if not shape or any(dim != 1 for dim in shape):
         return ()
@@ -69,7 +69,7 @@ RETYPED = Offer(
 
 
 def scale_type_fixes(entry: QdqNode, wanted: str | None) -> tuple[Fix, ...]:
-    """Return the fix that stores the scale as ``wanted``; none where that is no float type."""
+    """Return the fix that stores the scale as type ``wanted``; empty if that is not a float type."""
     onnx_type = next((each for each in FLOAT_TYPES if kind(each) == wanted), None)
     if onnx_type is None:
         return ()
@@ -88,7 +88,7 @@ def _retype(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
     if np.any((given > 0) & (values <= 0)) or not np.all(np.isfinite(values)):
         raise UnfitError(f"its scale is no number of {kind(onnx_type)}")
     draft.set_constant(entry.node, 1, rounded)
-    # The other half gets the rounded value as well, since a DQ has to undo its Q.
+    # The other half of the pair gets the rounded value too: a DQ has to undo its Q.
     for other in _other_half(draft, entry):
         kept = context.elem_type(other.scale)
         if kept in FLOAT_TYPES:
@@ -96,7 +96,7 @@ def _retype(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
 
 
 def _other_half(draft: Draft, entry: QdqNode) -> list[QdqNode]:
-    """Return the DQs of a Q, or the Q of a DQ with its other DQs."""
+    """Return the DQs of a Q; for a DQ, its Q and the other DQs of that Q."""
     quantizer = entry if entry.is_quantize else draft.context.qdq.quantizer_of(entry)
     if quantizer is None:
         return []
@@ -108,10 +108,10 @@ CLIPPED = Offer("unsafe", "the same where the lowest code occurs, such as -128: 
 
 
 def negative_scale_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
-    """Return the fixes of a DQ whose scales are finite and some of them negative.
+    """Return the fixes of a DQ with finite scales, some of them negative.
 
-    A code times a scale is the negated code times the negated scale. Quantizers that give the largest magnitude of a
-    channel the lowest code, as NNCF, write such scales.
+    A code times a scale equals the negated code times the negated scale. Some quantizers, such as NNCF, give the
+    largest magnitude of a channel the lowest code: they write negative scales.
     """
     if entry.is_quantize or entry.data is None or context.constants.direct(entry.data) is None:
         return ()
@@ -155,7 +155,7 @@ def zero_scale_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
     Negative, infinite and NaN scales need a new calibration: the right value cannot be inferred from them.
     """
     if entry.is_quantize and entry.data is not None and context.is_constant(entry.data):
-        # The DQ behind it has the fix, which sets the scales of both.
+        # The DQ that reads this Q has the fix: it sets the scales of both.
         return ()
     if not entry.is_quantize and context.qdq.is_weight(entry):
         return (DEAD.fix("gives channels of zeros the scale 1", _dead_channels, entry),)
@@ -175,7 +175,7 @@ def _dead_channels(entry: QdqNode, draft: Draft) -> None:
 
 
 def _silence(constant: Stored, draft: Draft) -> None:
-    """Set the codes to 0 where the scale is 0: the product with the scale was always 0."""
+    """Set the codes to 0 where the scale is 0: their dequantized values were 0 too."""
     if constant.parameters.zero_point is not None and np.any(as_reals(constant.parameters.zero_point)):
         raise UnfitError("it has zero points")
     zeros, model, tensor = _spread_zeros(constant), draft.context.model, constant.tensor

@@ -1,4 +1,4 @@
-"""Read quantized constants for fixes: the codes of a DQ, and their dequantized values; store 4-bit codes as int8."""
+"""Read the codes of constants and their dequantized values, for fixes. Store 4-bit codes as int8."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class Parameters:
     Attributes:
         scale: The scale.
         zero_point: The zero point, or None.
-        granularity: Their granularity, as ONNX reads the shape of the scale.
+        granularity: The granularity, as ONNX reads the shape of the scale.
     """
 
     scale: Array
@@ -48,8 +48,8 @@ class Stored:
         entry: The DQ.
         quantizer: The Q in front of it, if the constant is float.
         tensor: The stored constant.
-        format: The format of the codes.
-        parameters: The constants of the DQ.
+        format: The number format of the codes.
+        parameters: The scale and zero point of the DQ.
     """
 
     context: RuleContext
@@ -66,12 +66,12 @@ class Stored:
 
     @property
     def like(self) -> onnx.TensorProto:
-        """A tensor of the type and shape that the DQ returns, without data."""
+        """An empty tensor with the type and shape of the DQ output."""
         made = self.entry.output_dtype or onnx.helper.np_dtype_to_tensor_dtype(self.parameters.scale.dtype)
         return shaped(self.tensor, made)
 
     def codes(self) -> Array:
-        """Return the codes: those of the file, or those that the Q computes."""
+        """Return the codes: as stored in the file, or as the Q computes them."""
         array = read_array(self.context.model, self.tensor)
         if self.quantizer is None:
             return array
@@ -88,7 +88,7 @@ class Stored:
         """Compute one element for each scale: what fails there would fail when the fixed model is saved.
 
         Raises:
-            UnfitError: Nothing is computed with one of the types, or with one of the zero points.
+            UnfitError: One of the types or zero points cannot be computed with.
         """
         if self.quantizer is not None:
             require_quantizable(parameters(self.context, self.quantizer), self.format, self.tensor)
@@ -100,10 +100,10 @@ class Stored:
             raise UnfitError(str(error)) from None
 
     def write_codes(self, draft: Draft, params: QuantParams) -> str:
-        """Quantize the values with other parameters and store them; return the name of the initializer.
+        """Quantize the values with other parameters and store the codes; return the name of the initializer.
 
         Raises:
-            UnfitError: Nothing is quantized to the format, as to int32.
+            UnfitError: Values cannot be quantized to the format, such as int32.
         """
         fmt = params.scheme.format
         if fmt.first_opset.quantize is None:
@@ -127,7 +127,7 @@ def parameters(context: RuleContext, entry: QdqNode) -> Parameters:
     """Return the constants of a Q or DQ.
 
     Raises:
-        UnfitError: They are not constant, or their shapes are not those that ONNX demands.
+        UnfitError: The scale or zero point is not constant, or has a shape that ONNX does not allow.
     """
     scale, zero, granularity = context.array(entry.scale), context.array(entry.zero_point), entry.granularity
     if scale is None or granularity is None or (zero is None and entry.node.input_name(2)):
@@ -143,7 +143,7 @@ def _is_scale_shape(found: tuple[int, ...], granularity: Granularity, extents: t
     try:
         return found == granularity.scale_shape(extents)
     except ArgumentError:
-        # The model is broken: its axis is one that the data has not.
+        # The model is broken: the data does not have this axis.
         return False
 
 
@@ -151,7 +151,7 @@ def stored(context: RuleContext, entry: QdqNode) -> Stored:
     """Return the constant that a DQ reads.
 
     Raises:
-        UnfitError: It reads none, or one whose scale or zero point is not constant, or cannot be computed with.
+        UnfitError: The DQ reads no constant, or its scale or zero point is not constant or cannot be computed with.
     """
     quantizer = context.qdq.quantizer_of(entry)
     source = quantizer.data if quantizer is not None else entry.data
@@ -168,7 +168,7 @@ def require_quantizable(given: Parameters, fmt: NumberFormat, tensor: onnx.Tenso
     """Quantize one element for each scale: what fails there would fail when the fixed model is saved.
 
     Raises:
-        UnfitError: Nothing is computed with the type of the tensor, or with one of the zero points.
+        UnfitError: The type of the tensor, or one of the zero points, cannot be computed with.
     """
     one = given.one_each
     try:
@@ -190,7 +190,7 @@ def write_zero_point(draft: Draft, entry: QdqNode, zero: Array) -> None:
 
 
 def write_parameters(draft: Draft, entry: QdqNode, params: QuantParams) -> None:
-    """Set the scale and zero point of a Q or DQ; the zero points are 0 where ``params`` have none."""
+    """Set the scale and zero point of a Q or DQ; without zero points in ``params`` they are 0."""
     fmt, node = params.scheme.format, entry.node
     base = entry.scale.name if entry.scale is not None else "scale"
     draft.set_input(node, 1, draft.constant(node.scope, base, params.scale))
@@ -206,7 +206,7 @@ WIDER = Offer("safe", "stores the same 4-bit codes as int8, with the same scale"
 
 
 def wider_fixes(entry: QdqNode) -> tuple[Fix, ...]:
-    """Return the fix that stores int4 or uint4 codes of a DQ as int8: exactly the same values, in twice the space."""
+    """Return the fix that stores 4-bit codes of a DQ as int8: the values stay the same, in twice the space."""
     if entry.is_quantize or kind(entry.quantized_type) not in {"int4", "uint4"}:
         return ()
     return (WIDER.fix("stores the same codes as int8", _widen, entry),)

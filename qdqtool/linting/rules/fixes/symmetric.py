@@ -1,6 +1,6 @@
-"""Replace asymmetric codes by symmetric ones: exactly where those hold the values, else by quantizing again.
+"""Replace asymmetric codes by symmetric codes: exactly if these can represent the values, else by quantizing again.
 
-Codes may be moved and joined between Q and DQ; all nodes that share them are changed together.
+Codes may be moved and joined between Q and DQ. All nodes that share codes are changed together.
 """
 
 import numpy as np
@@ -58,7 +58,7 @@ def symmetric_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
 
 
 def _keeps_codes(context: RuleContext, entry: QdqNode) -> bool:
-    """Return whether the codes must stay: a DQ of an activation, or of a constant that products read."""
+    """Return whether the data must stay quantized: an activation, or a constant that products read or nodes move."""
     multiplied = any(ops.product(use.node) is not None or ops.moves_values(use.node) for use in entry.uses)
     return multiplied or not context.qdq.is_weight(entry) or (entry.output is not None and entry.output.is_output)
 
@@ -82,7 +82,7 @@ def _exact_as_int8(entry: QdqNode, draft: Draft) -> None:
 
 
 def _shift(group: CodeGroup, draft: Draft, signed: NumberFormat) -> None:
-    """Subtract half the range from all codes: exact where every zero point is that half."""
+    """Subtract half the range from all codes: exact if every zero point is half the range."""
     half = -signed.low
     for entry in group.entries:
         zero = parameters(draft.context, entry).zero_point
@@ -96,7 +96,7 @@ def _shift(group: CodeGroup, draft: Draft, signed: NumberFormat) -> None:
 
 
 def _recode(group: CodeGroup, draft: Draft, signed: NumberFormat) -> None:
-    """Subtract the zero points from stored codes: exact where the differences are in range."""
+    """Subtract the zero points from stored codes: exact if the differences are in range."""
     given = group.shared()
     (value,) = group.constants
     tensor = draft.context.constants.direct(value)
@@ -162,7 +162,7 @@ def _requantize(group: CodeGroup, draft: Draft) -> None:
 
 
 def _requantize_moved(group: CodeGroup, given: Parameters, draft: Draft) -> None:
-    """Quantize stored codes again that reach their DQs through operators that move them, such as an embedding table."""
+    """Quantize again the stored codes that operators move to their DQs, such as an embedding table."""
     if given.scale.size != 1 or any(entry.is_quantize for entry in group.entries):
         raise UnfitError("a Q shares the stored codes, or they have several scales")
     zero = as_reals(given.zero_point) if given.zero_point is not None else np.float64(0)

@@ -15,23 +15,23 @@ FLOAT_TENSOR = Offer("unsafe", "takes the pair away")
 
 
 def float_layer(product: Product) -> Fix:
-    """Return the fix that lets an operator read the tensors in front of its pairs, and its weight as float."""
+    """Return the fix that lets an operator read the tensors before its pairs, and its weight as float."""
     return FLOAT_LAYER.fix("lets the operator read float tensors", _layer, product)
 
 
 def float_tensor(entry: QdqNode) -> Fix:
-    """Return the fix that lets all readers of a DQ read the tensor in front of its Q."""
+    """Return the fix that lets all readers of a DQ read the tensor before its Q."""
     return FLOAT_TENSOR.fix("lets what reads the pair read the tensor in front of it", _tensor, entry)
 
 
 def float_source(draft: Draft, entry: QdqNode, readers: Iterable[NodeView]) -> str:
-    """Return what readers of a DQ are to read in place of it: the tensor in front of its Q.
+    """Return the tensor that readers of a DQ can read instead of its output: the tensor before its Q.
 
-    Where the Q did the work of a Relu or Clip, it is the output of a new one.
+    If the Q did the work of a Relu or Clip, a new Relu or Clip makes the tensor.
 
     Raises:
-        UnfitError: There is no such tensor, its type is not that of the DQ's output, or its name means another tensor
-            where one of the readers stands.
+        UnfitError: There is no such tensor, its type is not the type of the DQ's output, or its name means another
+            tensor in the graph of a reader.
     """
     context, quantizer = draft.context, draft.context.qdq.quantizer_of(entry)
     if quantizer is None or quantizer.data is None:
@@ -65,10 +65,10 @@ def _tensor(entry: QdqNode, draft: Draft) -> None:
 
 
 def bounded_source(draft: Draft, quantizer: QdqNode, name: str) -> str:
-    """Return what to read in place of the pair of a Q: ``name``, or what a new Relu or Clip makes of it.
+    """Return the tensor to read instead of the pair of a Q: ``name``, or the output of a new Relu or Clip.
 
     Raises:
-        UnfitError: The Q may do the work of a Relu or Clip, and its constants do not tell which.
+        UnfitError: The Q may do the work of a Relu or Clip, but its constants do not show which.
     """
     try:
         bounds = imposed_bounds(quantizer, draft.context.index)
@@ -89,7 +89,7 @@ FLOAT = Offer("safe", "stores the float values that the DQ makes")
 
 
 def float_fix(entry: QdqNode) -> Fix:
-    """Return the fix that stores the dequantized constant, for the readers of the DQ."""
+    """Return the fix that stores the dequantized constant for the readers of the DQ."""
     return FLOAT.fix("stores the dequantized values as float", _store_floats, entry)
 
 

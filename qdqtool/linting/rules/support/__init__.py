@@ -1,1 +1,1 @@
-"""The code that several rules share: the rule type, the context they read, and words for messages."""
+"""Code that several rules share: the base class, the context that rules read, and the words of messages."""

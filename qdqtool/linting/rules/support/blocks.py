@@ -13,9 +13,9 @@ from qdqtool.numerics.granularity import PerAxis, PerTensor
 
 
 def wrong_axis(context: RuleContext, product: Product) -> tuple[int, int] | None:
-    """Return the axis of per-axis weight scales and the axis that kernels take, where the two differ.
+    """Return the axis of per-axis weight scales and the axis that kernels need; None if the two are equal.
 
-    Such a layer runs in float. The axis is followed through the Transposes between DQ and product.
+    A layer with the wrong axis runs in float. The axis is followed through Transposes between DQ and product.
     """
     right = product.right
     if right is None or not isinstance(right.dequantize.granularity, PerAxis):
@@ -29,7 +29,7 @@ def wrong_axis(context: RuleContext, product: Product) -> tuple[int, int] | None
 
 
 def keeps_sum(context: RuleContext, product: Product, index: int) -> bool:
-    """Return whether each sum of the product has one scale of this operand, so that codes can be multiplied.
+    """Return whether this operand has one scale within each sum of the product, so that codes can be multiplied.
 
     Convolutions have no kernel for per-axis activations on any axis.
     """
@@ -54,13 +54,13 @@ def is_bias(dequantize: QdqNode) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Blocks:
-    """A Q or DQ whose scale has the data's rank, with all extents known.
+    """A Q or DQ whose scale has the rank of the data. All extents are known.
 
     Attributes:
         entry: The node.
         shape: Shape of the data.
         scale: Shape of the scale.
-        blocked: The axes on which the extents differ.
+        blocked: The axes on which scale and data have different extents.
     """
 
     entry: QdqNode
@@ -70,10 +70,10 @@ class Blocks:
 
     @property
     def legal_sizes(self) -> tuple[int, int]:
-        """The smallest and largest block size that give this many blocks, the last one possibly shorter.
+        """The smallest and largest block size for this number of blocks. The last block may be shorter.
 
-        ONNX: ``ceil(D / S)`` to ``ceil(D / (S - 1)) - 1`` for extent D and S blocks. One block may have any size of at
-        least D: quantizers write their usual block size where the axis is shorter, and ONNX Runtime runs it.
+        ONNX: ``ceil(D / S)`` to ``ceil(D / (S - 1)) - 1`` for extent D and S blocks. A single block may have any size
+        of at least D: quantizers write their usual block size also if the axis is shorter, and ONNX Runtime runs this.
         """
         (axis,) = self.blocked
         extent, count = self.shape[axis], self.scale[axis]
@@ -91,7 +91,7 @@ def blocks(context: RuleContext) -> Iterator[Blocks]:
 
 
 def vector_blocks(context: RuleContext, entry: QdqNode) -> Blocks | None:
-    """Return the blocks of a Q or DQ of 1-D data, as ONNX reads them; None where the scale is per-tensor or per-axis.
+    """Return the blocks of a Q or DQ of 1-D data, as ONNX reads them; None if the scale is per-tensor or per-axis.
 
     A 1-D scale has blocks only in ONNX, and only with ``block_size``: TensorRT reads it as a per-axis scale.
     """

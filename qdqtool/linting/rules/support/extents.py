@@ -1,4 +1,4 @@
-"""How bad numeric faults are, for rules that compare numbers; baselines compare these (``Extent``)."""
+"""Measure how bad a numeric fault is. Baselines compare the result, an ``Extent``."""
 
 from collections.abc import Iterator
 
@@ -22,15 +22,15 @@ FIRST_OPSET_OF_ATTRIBUTE = {
 
 
 def reads_axis_1(entry: QdqNode, target: Target) -> bool:
-    """Return whether the target reads several scales on axis 1 although the opset knows one scale only.
+    """Return whether the target reads several scales on axis 1 although the opset allows only one scale.
 
-    ONNX Runtime does, below opset 13. The rule about opsets (QS004) reports these, whatever the axis.
+    ONNX Runtime does this below opset 13. Rule QS004 reports such nodes, whatever their axis.
     """
     return target.family == "ort-cpu" and entry.is_standard and entry.node.scope.opset < FIRST_OPSET_WITH_AXIS
 
 
 def needs(context: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:
-    """Yield the features that a Q or DQ uses, in words, each with the first opset that has it."""
+    """Yield the features that a Q or DQ uses, in words, each with the first opset of the feature."""
     yield "Q/DQ", FIRST_OPSET
     fmt = format_of(entry.quantized_type)
     if fmt is not None:
@@ -50,22 +50,23 @@ def needs(context: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:
 Reals = npt.NDArray[np.float64]
 
 FARTHEST = 1e4
-"""The degree of a value that no factor brings to the right one, such as NaN: more than any two float64 are apart."""
+"""The degree of a value that no factor can correct, such as NaN. No two float64 differ by so many powers of two."""
 
 
 def octaves(values: Reals, wanted: Reals | float) -> Reals:
-    """Return by how many powers of two each value is off the wanted one, in either direction.
+    """Return by how many powers of two each value differs from the wanted one, as a positive number.
 
     Args:
-        values: Any shape.
-        wanted: Broadcastable to it.
+        values: Array of any shape.
+        wanted: The wanted values, broadcastable to ``values``.
 
     Returns:
-        0 where both are equal or both NaN; ``FARTHEST`` where one of them is 0, NaN or infinite, or the signs differ.
+        0 where both are equal or both NaN. Otherwise ``FARTHEST`` where one of them is 0, NaN or infinite, or the signs
+            differ.
     """
     values, wanted = np.broadcast_arrays(values, wanted)
     with np.errstate(all="ignore"):
-        # Not the logarithm of the ratio, which may overflow.
+        # The logarithm of the ratio is not used: the ratio may overflow.
         off = np.abs(np.log2(np.abs(values)) - np.log2(np.abs(wanted)))
     same = (values == wanted) | (np.isnan(values) & np.isnan(wanted))
     known = np.isfinite(off) & (np.signbit(values) == np.signbit(wanted))
@@ -73,12 +74,12 @@ def octaves(values: Reals, wanted: Reals | float) -> Reals:
 
 
 def of_values(kind: str, bad: npt.NDArray[np.bool_], off: Reals | float = 0.0) -> Extent:
-    """Return the extent of a fault of some elements of a constant.
+    """Return the extent of a fault that some elements of a constant have.
 
     Args:
         kind: The kind of fault.
         bad: The elements at fault.
-        off: How far each element is off, of the same shape, or one number for all.
+        off: The size of the fault of each element, in the shape of ``bad``, or one number for all.
     """
     worst = np.max(np.broadcast_to(off, bad.shape)[bad], initial=0.0)
     return Extent(kind, int(np.count_nonzero(bad)), float(np.nan_to_num(worst, nan=FARTHEST, posinf=FARTHEST)))

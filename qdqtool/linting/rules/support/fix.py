@@ -1,6 +1,6 @@
-"""The fixes that a rule or a pattern offers for a fault, as values.
+"""The fixes that a rule or a foreign form offers for a fault, as objects.
 
-The weights are read when a fix is written, not when it is offered: the search for faults reads no weights.
+Offering a fix reads no weights: they are read only when the edits of the fix are written.
 """
 
 from collections.abc import Callable, Iterable
@@ -36,31 +36,31 @@ class Offer:
     """A kind of fix that a rule can make.
 
     Attributes:
-        label: ``safe`` when the model computes the same bits afterwards, ``unsafe`` when its numbers change.
-        summary: What it does, in one line.
+        label: ``safe`` if the fixed model computes the same bits, ``unsafe`` if its numbers change.
+        summary: What the fix does, in one line.
     """
 
     label: Label
     summary: str
 
     def fix(self, description: str, write: "Callable[[*Arguments, Draft], None]", *args: *Arguments) -> "Fix":
-        """Return a fix of this kind, which writes its edits by ``write(*args, draft)``."""
+        """Return a fix of this kind; ``write(*args, draft)`` writes its edits."""
         return Fix(self, description, lambda draft: write(*args, draft))
 
 
 class UnfitError(Exception):
-    """The values of the model do not permit this fix; the text says why."""
+    """The values of the model do not permit this fix; the message states the reason."""
 
 
 @dataclass(slots=True)
 class Draft:
-    """The edits that fixes write.
+    """Collects the edits that fixes write.
 
     Attributes:
-        context: The model. It must be a fork of its own: constants that a fix makes are registered in it.
-        namer: Names that nothing in the model has yet.
+        context: The context of the model. The model must be a separate fork: constants of fixes are registered in it.
+        namer: Makes names that are not in the model yet.
         edits: The edits so far.
-        opset: The least opset of the default domain that the model is to have; 0 where it stays.
+        opset: The lowest opset of the default domain that the fixed model needs; 0 to keep its opset.
     """
 
     context: RuleContext
@@ -71,7 +71,7 @@ class Draft:
     def constant(self, scope: Scope, name: str, array: Array, onnx_type: int | None = None) -> str:
         """Store a small array in place of the constant ``name``, if there is one; return the new name.
 
-        Its type is that of the array by default.
+        ``onnx_type`` is by default the type of the array.
         """
         fresh = self.namer.tensor(name)
         tensor = make_tensor(fresh, array, onnx_type or onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
@@ -82,13 +82,13 @@ class Draft:
         return fresh
 
     def weights(self, scope: Scope, name: str, like: onnx.TensorProto, make: Callable[[], Array]) -> str:
-        """Store an array that may be large; it is computed when the model is run or saved, and not kept.
+        """Store an array that may be large. It is computed when the model is run or saved, and not kept in memory.
 
         Args:
-            scope: Where.
-            name: The name to give, or one like it.
-            like: Shape and type of what ``make`` returns, with the documentation that it is to carry.
-            make: Computes the array.
+            scope: The scope of the new initializer.
+            name: The wanted name; the name used may differ slightly.
+            like: A tensor with the shape and type that ``make`` returns, and with the documentation to store.
+            make: Function that computes the array.
         """
         fresh = self.namer.tensor(name)
         payload = Payload(nbytes(like), lambda: make_tensor("codes", make(), like.data_type).raw_data)
@@ -98,22 +98,22 @@ class Draft:
         return fresh
 
     def add(self, like: NodeView, op_type: str, inputs: tuple[str, ...], name: str, **attributes: Any) -> str:
-        """Add a node beside ``like``; returns the name of its output."""
+        """Add a node to the scope of ``like``; return the name of its output."""
         output = self.namer.tensor(f"{name}_{op_type}_Output")
         self.place(like.scope, op_type, inputs, output, **attributes)
         return output
 
     def place(self, scope: Scope, op_type: str, inputs: tuple[str, ...], output: str, **attributes: Any) -> None:
-        """Add a node with the output ``output``, a name that the fix has freed or that is new.
+        """Add a node with the output ``output``: a new name, or one that the fix has freed.
 
-        An attribute that is None is left out.
+        Attributes that are None are left out.
         """
         node, given = self.namer.node(output.removesuffix("_Output")), attributes.items()
         kept = {name: value for name, value in given if value is not None}
         self.edits.append(AddNode(scope.path, op_type, inputs, (output,), node, attributes=kept))
 
     def set_input(self, node: NodeView, index: int, name: str) -> None:
-        """Let an input of a node read another tensor; the empty name removes an optional input."""
+        """Let an input of a node read another tensor. The empty name removes an optional input."""
         self.edits.append(SetInput(node.scope.path, node.key, index, name))
 
     def set_constant(self, node: NodeView, index: int, array: Array) -> None:
@@ -125,22 +125,22 @@ class Draft:
         self.edits.append(SetAttribute(node.scope.path, node.key, name, value))
 
     def set_operator(self, node: NodeView, op_type: str) -> None:
-        """Make a node an operator of ONNX's own domain; its name and attributes stay."""
+        """Change a node to an operator of the default domain; its name and attributes stay."""
         self.edits.append(SetOperator(node.scope.path, node.key, op_type))
         if node.domain:
             self.edits.append(SetDomain(node.scope.path, node.key, ""))
 
     def rename_output(self, node: NodeView, name: str) -> None:
-        """Let the first output of a node have another name."""
+        """Rename the first output of a node."""
         self.edits.append(RenameOutput(node.scope.path, node.key, 0, name))
 
     def require_opset(self, scope: Scope, opset: int) -> None:
-        """Raise the opset where that of a scope is lower."""
+        """Raise the opset if the opset of the scope is lower."""
         if scope.opset < opset:
             self.opset = max(self.opset, opset)
 
     def set_type(self, value: Value, onnx_type: int) -> None:
-        """Correct the element type that the model states for a tensor."""
+        """Correct the element type that the model declares for a tensor."""
         self.edits.append(SetElementType(value.scope.path, value.name, onnx_type))
 
     def remove(self, node: NodeView) -> None:
@@ -148,10 +148,10 @@ class Draft:
         self.edits.append(RemoveNode(node.scope.path, node.key))
 
     def require_visible(self, value: Value, readers: Iterable[NodeView]) -> None:
-        """Refuse a fix that lets nodes read a tensor whose name means another one, or nothing, where they stand.
+        """Refuse a fix if the name of ``value`` means another tensor, or none, in the scope of a reader.
 
         Raises:
-            UnfitError: One of them stands there.
+            UnfitError: For one of the readers, the name means another tensor or none.
         """
         if any(reader.scope.resolve(value.name) is not value for reader in readers):
             raise UnfitError(f"'{value.name}' cannot be read here")
@@ -160,7 +160,7 @@ class Draft:
         """Let all readers of ``value`` read ``name``.
 
         Raises:
-            UnfitError: ``value`` is an output of its graph, whose name is a contract.
+            UnfitError: ``value`` is an output of its graph: callers rely on its name.
         """
         if value.is_output:
             raise UnfitError(f"'{value.name}' is an output")
@@ -173,9 +173,9 @@ class Fix:
     """One way to remove one fault.
 
     Attributes:
-        offer: Which of the rule's offers it is.
-        description: What it does here, in one line. Strings from the model are raw.
-        write: Writes the edits; raises :class:`UnfitError` where the values do not permit it.
+        offer: The kind of fix, one of the rule's offers.
+        description: What the fix does here, in one line. Strings from the model are not escaped.
+        write: Function that writes the edits; it raises :class:`UnfitError` if the values do not permit the fix.
     """
 
     offer: Offer
@@ -184,7 +184,7 @@ class Fix:
 
 
 def shaped(tensor: onnx.TensorProto, onnx_type: int) -> onnx.TensorProto:
-    """Return a tensor with the shape and documentation of another, a given type, and no data."""
+    """Return an empty tensor with the shape and documentation of another tensor and a given type."""
     result = onnx.TensorProto(data_type=onnx_type, dims=tensor.dims)
     _carry(tensor, result)
     return result

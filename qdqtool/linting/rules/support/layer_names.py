@@ -1,8 +1,8 @@
-"""Find Q and DQ whose layer name is taken, in the order in which TensorRT imports a model.
+"""Find Q and DQ whose layer name is already in use, in the order in which TensorRT imports a model.
 
-TensorRT 1.7 for RTX renames only the layers of Q and DQ, and refuses a name that another layer has: of a node in front,
-in any graph, or of a constant that is a layer by then. Of 110 other operators none is refused for its name. A local
-function is imported at each call, with the same names.
+TensorRT 1.7 for RTX sets the layer name only for Q and DQ, and refuses a name that another layer has. The other layer
+may be of an earlier node, in any graph, or of a constant that already is a layer. None of 110 other operators is
+refused for its name. A local function is imported at each call, with the same names.
 """
 
 from collections import defaultdict
@@ -19,7 +19,7 @@ from qdqtool.models.graph.index.view import NodeView, Scope, Value
 
 
 def dead_scopes(context: RuleContext) -> frozenset[Scope]:
-    """Return the branches of Ifs whose condition is a constant that chooses the other one, and all scopes in them."""
+    """Return the branches that an If with a constant condition never runs, and all scopes in them."""
     dead: set[Scope] = set()
     for scope in context.view.scopes:
         owner = scope.owner
@@ -39,24 +39,24 @@ def dead_scopes(context: RuleContext) -> frozenset[Scope]:
 
 RENAMED = frozenset({QUANTIZE, DEQUANTIZE, *LINEAR, MX_QUANTIZE, MX_DEQUANTIZE})
 NO_LAYER = frozenset({"Constant", "Dropout", "Size"})
-"""Operators whose name no layer gets."""
+"""Operators that make no layer with their name."""
 
 READS_WEIGHTS = frozenset({"Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization"})
-"""Operators that hold their constants themselves: those are no layers."""
+"""Operators whose layer holds its constants: these constants get no layers."""
 
 MAX_DEPTH = 64
-"""Calls of functions in functions, and bodies in bodies, that are followed; a hostile file may have thousands."""
+"""Deepest nesting of function calls and subgraphs that is followed: a hostile file may have thousands."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakenName:
-    """A Q or DQ that cannot get its name.
+    """A Q or DQ whose layer name is already in use.
 
     Attributes:
         node: The node.
-        name: The name of its layer: that of the node, else ``node_of_`` and its first output.
-        owner: What has the name, in words.
-        again: Whether the other layer is of the same node, in another call of its function.
+        name: The layer name: the name of the node, otherwise ``node_of_`` and its first output.
+        owner: The layer that has the name, in words.
+        again: Whether the other layer comes from the same node, in another call of its function.
     """
 
     node: NodeView
@@ -66,7 +66,7 @@ class TakenName:
 
 
 def taken_names(context: RuleContext) -> Iterator[TakenName]:
-    """Yield every Q and DQ whose name TensorRT refuses, each once."""
+    """Yield every Q and DQ whose layer name TensorRT refuses, each once."""
     return _Import(context).run()
 
 
@@ -90,7 +90,7 @@ class _Import:
         for node in scope.nodes if depth < MAX_DEPTH else ():
             function = self._context.called(node)
             if node.op_type in RENAMED:
-                # A local function of that name is taken for the operator (QT407).
+                # TensorRT treats a local function of this name as the operator (QT407).
                 yield from self._renamed(node)
             elif function is not None:
                 yield from self._call(function, depth + 1)
@@ -101,7 +101,7 @@ class _Import:
 
     def _call(self, function: Scope, depth: int) -> Iterator[TakenName]:
         self._calls[function] += 1
-        # A third call tells nothing new. This also ends the walk where functions call themselves.
+        # A third call finds nothing new. The limit also ends the walk if functions call themselves.
         if self._calls[function] <= 2:
             yield from self._scope(function, depth)
 
@@ -124,7 +124,7 @@ class _Import:
                 self._constant(value)
 
     def _constant(self, value: Value | None) -> None:
-        """Note a constant that is a layer once it is read; one of shapes or indices may never be."""
+        """Record a constant that becomes a layer when it is read. Shapes and indices may never become layers."""
         if value is None or self._context.constants.direct(value) is None:
             return
         if kind(self._context.elem_type(value)) not in {"int64", "int32", "bool"}:

@@ -1,7 +1,7 @@
 """Follow an operand of a Conv, Gemm or MatMul back to its DQ.
 
-What may stand between is stated with each operator (:class:`qdqtool.models.ops.CodePath`): behind these a Conv or
-MatMul still reads codes; behind all others it reads float.
+Some operators may be in between (:class:`qdqtool.models.ops.CodePath`): after these a Conv or MatMul still reads codes.
+After all other operators it reads float.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -16,7 +16,7 @@ from qdqtool.models.graph.io.tensors import element_count
 from qdqtool.models.ops import CodePath, ProductOp
 
 MAX_STEPS = 64
-# Every input of a Concat is followed, so nested joins multiply the work.
+# Every input of a Concat is followed, so nested Concats multiply the work.
 MAX_JOINS = 3
 
 
@@ -24,7 +24,7 @@ Place = TypeVar("Place", bound=Hashable)
 
 
 def reachable(start: Iterable[Place | None], following: Callable[[Place], Iterable[Place | None]]) -> Iterator[Place]:
-    """Yield what is reached from ``start`` by any number of steps, each once; None leads nowhere."""
+    """Yield every place that any number of steps reaches from ``start``, each once; None is skipped."""
     pending, seen = list(start), set[Place]()
     while pending:
         current = pending.pop()
@@ -36,18 +36,18 @@ def reachable(start: Iterable[Place | None], following: Callable[[Place], Iterab
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operand:
-    """The DQ behind an operand.
+    """The DQ that an operand comes from.
 
     Attributes:
-        dequantize: The DQ; the first one where codes of several are joined.
-        between: The operators between it and the operand, the last one first. Codes go through all of them.
+        dequantize: The DQ; if codes of several DQs are joined, the DQ of the first input.
+        between: The operators between the DQ and the operand, the last one first. Codes pass through all of them.
     """
 
     dequantize: QdqNode
     between: tuple[NodeView, ...]
 
     def axis_here(self, axis: int, rank: int) -> int | None:
-        """Return the axis of the operand that is ``axis`` of the DQ's output; None where that is unknown."""
+        """Return the axis of the operand that corresponds to ``axis`` of the DQ's output, or None if it is unknown."""
         for node in reversed(self.between):
             if ops.traits(node).codes in {CodePath.POINTWISE, CodePath.SCALED}:
                 continue
@@ -60,13 +60,13 @@ class Operand:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Product:
-    """A Conv, ConvTranspose, Gemm or MatMul with the DQs behind its two operands.
+    """A Conv, ConvTranspose, Gemm or MatMul with the DQs that its two operands come from.
 
     Attributes:
         node: The node.
         op: The description of its operator.
-        left: What its first operand comes from; None where that is not quantized.
-        right: The same of its weight operand, which may be an activation too.
+        left: The DQ of the first operand; None if this operand is not quantized.
+        right: The DQ of the weight operand, which may be an activation; None if this operand is not quantized.
     """
 
     node: NodeView
@@ -104,8 +104,8 @@ class Walk:
 
     Attributes:
         index: The index of the model.
-        padded: Whether the kernel pads with zeros itself, as convolutions do.
-        joins: How many operators of several tensors may follow each other.
+        padded: Whether the product itself pads with zeros, as convolutions do.
+        joins: How many nested Concats may still be followed.
     """
 
     index: ModelIndex
@@ -114,7 +114,7 @@ class Walk:
 
 
 def _carried(walk: Walk, node: NodeView) -> Value | None:
-    """Return the input whose codes pass through ``node``; None where it computes with them."""
+    """Return the input whose codes pass through ``node``, or None if ``node`` computes with them."""
     match ops.traits(node).codes:
         case CodePath.MOVED | CodePath.POINTWISE | CodePath.SELECTED:
             return node.input(0)
@@ -130,7 +130,7 @@ def _carried(walk: Walk, node: NodeView) -> Value | None:
 
 
 def _joined(walk: Walk, node: NodeView) -> Operand | None:
-    """Return the operand at the first input, where all inputs come from DQs with the same scale."""
+    """Return the operand of the first input if all inputs come from DQs with the same scale, else None."""
     if not walk.joins:
         return None
     inner = replace(walk, joins=walk.joins - 1)
@@ -152,7 +152,7 @@ def _is_one_number(walk: Walk, value: Value | None) -> bool:
 def _pads_zeros(walk: Walk, node: NodeView) -> bool:
     value = node.input(2)
     if value is None:
-        # Below opset 11 the value is an attribute.
+        # Below opset 11, the padding value is an attribute.
         return not node.attribute("value", 0)
     fill = walk.index.constants.readable(value) if _is_one_number(walk, value) else None
     return fill is not None and bool(fill.item() == 0)

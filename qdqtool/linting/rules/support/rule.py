@@ -1,4 +1,4 @@
-"""The base class of rules: class data, a docstring that explains it, examples that prove it, and the check."""
+"""The base class of rules: class data, an explaining docstring, examples that prove the rule, and the check."""
 
 import inspect
 import re
@@ -29,12 +29,12 @@ EXAMPLE_PARTS = {
     "PAIR_TO_XD": """q = QuantizeLinear (x, s, z)
                 xd = DequantizeLinear (q, s, z)""",
 }
-"""What ``$NAME`` stands for in all examples: a model of one pair, and the pair of x with the output y or xd."""
+"""Replacements of ``$NAME`` in all examples: a model of one pair, and a pair of x with the output y or xd."""
 
 
 @dataclass(frozen=True, slots=True)
 class Impact:
-    """The meaning of a fault to a target."""
+    """The impact of a fault on a target."""
 
     severity: Severity
     effect: Effect
@@ -49,21 +49,21 @@ ADVICE = Impact("info", "advice")
 
 
 def impacts(**by_target: Impact) -> Mapping[str, Impact]:
-    """Return the impacts by target id or family, with ``_`` for ``-``; a family stands for all its targets."""
+    """Return the impacts by target id or target family. Names are written with ``_`` for ``-``."""
     return MappingProxyType({target.replace("_", "-"): impact for target, impact in by_target.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A model as ONNX text that a rule passes or reports.
+    """A model as ONNX text that a rule accepts or reports.
 
-    Initializers of float16, bfloat16, fp8 and 4-bit types are raw bits in that syntax.
+    In this text, initializers of float16, bfloat16, fp8 and 4-bit types are raw bits.
 
     Attributes:
-        title: What it shows.
-        text: The model; :data:`EXAMPLE_HEADER` is put in front of one that starts with its graph.
-        targets: Ids of the targets it speaks of; empty for all that the rule affects.
-        compute_capabilities: The GPUs that it is judged for, 86 for 8.6; empty for none in particular.
+        title: What the example shows.
+        text: The model. If it starts with the graph, :data:`EXAMPLE_HEADER` is added.
+        targets: Ids of the targets of the example; empty for all targets that the rule affects.
+        compute_capabilities: The GPUs of the example, 86 for 8.6; empty for no GPU in particular.
     """
 
     title: str
@@ -81,13 +81,13 @@ _TITLE = re.compile(r"^(?P<title>\S.*?)(?: \[(?P<scope>[a-z].*)\])?:$", re.MULTI
 
 
 def examples(text: str, **parts: str) -> tuple[Example, ...]:
-    """Return the examples of a text: a line ``TITLE:`` each, and the model below it, indented.
+    """Return the examples of a text. Each has a line ``TITLE:``, followed by the indented model.
 
-    ``TITLE [TARGET, ...]:`` names the targets that an example speaks of, ``TITLE [sm_86]:`` the GPUs.
+    ``TITLE [TARGET, ...]:`` gives the targets of an example, ``TITLE [sm_86]:`` the GPUs.
 
     Args:
         text: The examples.
-        parts: What ``$NAME`` stands for in this text, besides :data:`EXAMPLE_PARTS`.
+        parts: Replacements of ``$NAME`` in this text, in addition to :data:`EXAMPLE_PARTS`.
     """
     text = inspect.cleandoc(Template(text).substitute(EXAMPLE_PARTS, **parts))
     titles = list(_TITLE.finditer(text))
@@ -107,17 +107,18 @@ def _example(heading: re.Match[str], body: str) -> Example:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault that a rule found at one place; the rule's class data complete it to a :class:`Finding`.
+    """A fault that a rule found at one place. With the rule's class data it becomes a :class:`Finding`.
 
     Attributes:
-        message: One line with the value found. Strings from the model are raw.
-        node: Where; None for faults of the model as a whole.
+        message: One line with the value found. Strings from the model are not escaped.
+        node: The node at fault; None for faults of the whole model.
         tensor: The tensor at fault.
         expected: The legal value or values.
         found: The value found.
-        extent: How bad it is, where the value is a number that can get worse without the target refusing the model.
-        impact: What it means here, where that differs from the rule's usual impact on the target.
-        fixes: Ways to remove it, the best one first; a later one serves where the earlier ones do not fit.
+        extent: How bad the fault is, if its value is a number that can get worse while the target still loads the
+            model.
+        impact: The impact of this fault, if it differs from the rule's usual impact on the target.
+        fixes: Alternative fixes, the best one first. A later fix is used if the earlier ones cannot be applied.
     """
 
     message: str
@@ -132,7 +133,7 @@ class Fault:
 
 
 Faults: TypeAlias = Iterator[Fault]
-"""What a check yields."""
+"""The faults that a check yields."""
 
 
 class Rule(ABC):
@@ -144,13 +145,13 @@ class Rule(ABC):
     Attributes:
         code: Stable code, such as ``QP101``.
         name: Dotted name, such as ``parameters.scale-value``.
-        since: The version of qdqtool that it came with.
-        affects: What a fault means, by target id or target family; targets that are not listed are not checked.
-        remedy: What to do about it, in one line.
-        offers: The kinds of fix that ``--fix`` knows for it, the best one first.
-        asks_parser: Whether it reports what TensorRT's parser says, and so has nothing to report where it is not asked.
-        VALID: Models that it passes. Where it affects TensorRT, TensorRT for RTX really builds them.
-        INVALID: Models that it reports.
+        since: The version of qdqtool that introduced the rule.
+        affects: Impact of a fault by target id or target family. Targets that are not listed are not checked.
+        remedy: What to do about a fault, in one line.
+        offers: The kinds of fix that ``--fix`` can apply, the best one first.
+        asks_parser: Whether the rule reports the faults that TensorRT's parser found, and none without it.
+        VALID: Models that the rule accepts. If the rule affects TensorRT, TensorRT for RTX can build them.
+        INVALID: Models that the rule reports.
     """
 
     code: ClassVar[str]
@@ -165,10 +166,10 @@ class Rule(ABC):
 
     @abstractmethod
     def check(self, context: RuleContext, target: Target) -> Faults:
-        """Yield every fault of the model for ``target``, which is one that the rule affects."""
+        """Yield every fault of the model for ``target``. The rule affects this target."""
 
     def impact(self, target: Target) -> Impact | None:
-        """Return the usual impact of a fault on ``target``; None where it has none."""
+        """Return the usual impact of a fault on ``target``, or None if the rule does not affect it."""
         return self.affects.get(target.id) or self.affects.get(target.family)
 
     def run(self, context: RuleContext, target: Target) -> Iterator[Finding]:
@@ -205,7 +206,7 @@ class Rule(ABC):
 
 
 def _extent(fault: Fault, impact: Impact) -> Extent | None:
-    # A target that refuses a model does so however many values are wrong, and by however much.
+    # A target that refuses the model does so for any number of wrong values, and for any size of the error.
     if fault.extent is None or impact.effect != "refused":
         return fault.extent
     return Extent(fault.extent.kind)

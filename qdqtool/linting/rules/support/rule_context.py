@@ -1,7 +1,7 @@
-"""The data about one model that rules share: its indexes, built once, and its constants, read once.
+"""The data of one model that all rules share: indexes, built once, and constants, read once.
 
-A check is a function of the context and of the fields of the target that it reads. Targets with equal values in all of
-those have the same faults: most rules read none, and run once however many targets are asked for.
+The result of a check depends only on the context and on the target fields that the check reads. Targets with equal
+values in these fields get the same faults. Most rules read no field, so they run once for any number of targets.
 """
 
 from collections import defaultdict
@@ -32,13 +32,13 @@ Found = TypeVar("Found")
 
 
 class Memo(Generic[Found]):
-    """The results of one check for the targets it was run for."""
+    """The results of one check, for the targets for which it ran."""
 
     def __init__(self) -> None:
         self._results: list[tuple[dict[str, object], tuple[Found, ...]]] = []
 
     def recall(self, target: Target, check: Callable[[Target], Iterator[Found]]) -> tuple[Found, ...]:
-        """Return what ``check`` yields for ``target``; run it only where no earlier run read the same values."""
+        """Return the results of ``check`` for ``target``; run it only if no earlier run read the same values."""
         for seen, found in self._results:
             if all(getattr(target, name) == value for name, value in seen.items()):
                 return found
@@ -58,7 +58,7 @@ class _Watched:
     def __getattr__(self, name: str) -> object:
         value: object = getattr(self._target, name)
         self.seen[name] = value
-        # As an attribute of its own, so that the next read does not come here.
+        # Stored as an attribute, so that the next read does not call this method.
         setattr(self, name, value)
         return value
 
@@ -69,44 +69,44 @@ Shape = tuple[int | str | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The least and greatest value of a constant; NaN when one of its values is."""
+    """The least and greatest value of a constant; NaN if one of its values is NaN."""
 
     low: float
     high: float
 
 
 MAX_STEPS = 64
-"""The most operators in a row that a rule follows; a hostile file may have a cycle of them."""
+"""Largest number of consecutive operators that a rule follows: a hostile file may have a cycle."""
 
 NO_BOUNDS = Bounds(1.0, 1.0)
-"""For empty constants, which another rule reports."""
+"""Bounds for empty constants; another rule reports these."""
 
 NUMBERS = frozenset("fiuVb")
-"""The kinds of number types in NumPy; ``V`` is that of the types of ml_dtypes."""
+"""The NumPy kinds of number types; ``V`` is the kind of ml_dtypes types."""
 
 
 class RuleContext:
-    """Everything the rules ask about one model.
+    """Everything that rules need to know about one model.
 
     Raises:
-        ModelError: It has names that are not UTF-8.
+        ModelError: The model has names that are not UTF-8.
 
     Attributes:
         model: The model.
-        index: Its index. The parts that every rule reads stand here too:
+        index: The index of the model. The following parts of it are also attributes here.
         view: Scopes, nodes and tensors.
         constants: Folded constants.
         types: Element types and shapes.
         qdq: Q/DQ nodes.
         nodes: Every node of every scope.
-        parser_faults: What TensorRT's parser has against it; empty until somebody who asked it writes it here.
-        unreadable: Why a constant cannot be read, for those that :meth:`array` was asked for.
+        parser_faults: The faults that TensorRT's parser found; empty until the job that ran the parser sets it.
+        unreadable: For the constants that :meth:`array` could not read, the reason.
     """
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.parser_faults: tuple[ParserFault, ...] = ()
-        # load_model has checked the text of models that come from a file.
+        # For models from a file, load_model has checked the text.
         if model.path is None:
             check_text(model.proto)
         self.index = ModelIndex.of(model)
@@ -128,9 +128,9 @@ class RuleContext:
 
     @cached_property
     def operators(self) -> tuple[tuple[NodeView, Signature], ...]:
-        """The nodes of ONNX's own domain with what ONNX says of their operators at their opset.
+        """The nodes of the default domain, with the signature of each operator at the opset of the node.
 
-        Without Q and DQ, which have rules of their own, and without operators that the opset does not have.
+        Q and DQ are left out, because other rules check them; so are operators that the opset does not have.
         """
         known = (
             (node, signature_of(node.op_type, node.scope.opset))
@@ -146,7 +146,7 @@ class RuleContext:
 
     @cached_property
     def readers_of_codes(self) -> Mapping[QdqNode, list[tuple[Product, int]]]:
-        """The products that read the codes of each DQ, with the index of the operand."""
+        """For each DQ, the products that read its codes, with the index of the operand."""
         found: dict[QdqNode, list[tuple[Product, int]]] = defaultdict(list)
         for product in self.products:
             for index, side in ((0, product.left), (product.weight_index, product.right)):
@@ -160,7 +160,7 @@ class RuleContext:
         return Product(node, op, left, right)
 
     def array(self, value: Value | None) -> Array | None:
-        """Return the folded constant of a scale or zero point; None where it is computed, no number or unreadable."""
+        """Return the folded constant of a scale or zero point; None if it is computed, not numeric or unreadable."""
         if value is None:
             return None
         if value not in self._arrays:
@@ -174,7 +174,7 @@ class RuleContext:
 
     def argument(self, value: Value) -> Value:
         """Return the constant that all callers pass for a formal input of a local function; else ``value``."""
-        # Functions may call each other in a cycle, which another rule reports: seen is for those.
+        # `seen` ends the loop if functions call each other in a cycle; another rule reports that.
         seen = set[Value]()
         while value not in seen:
             seen.add(value)
@@ -185,7 +185,7 @@ class RuleContext:
         return value
 
     def _arguments(self, value: Value) -> list[Value | None]:
-        """Return what each call passes for a formal input of a local function; nothing for other tensors."""
+        """Return the tensor that each call passes for an input of a local function; empty for other tensors."""
         if not (value.is_input and value.scope.is_function):
             return []
         index = value.scope.input_names().index(value.name)
@@ -198,7 +198,7 @@ class RuleContext:
         return self._bounds[value]
 
     def elem_type(self, value: Value | None) -> int | None:
-        """Return the ``TensorProto.DataType`` of a tensor; None where it is unknown."""
+        """Return the ``TensorProto.DataType`` of a tensor, or None if it is unknown."""
         if value is None:
             return None
         if value not in self._elem_types:
@@ -213,17 +213,17 @@ class RuleContext:
             seen.add(value)
             if entry.output_dtype is not None or entry.scale is None or entry.scale in seen:
                 return entry.output_dtype
-            # A DQ returns the type of its scale. A DQ may produce that as well, as in NVFP4.
+            # A DQ returns the type of its scale. Another DQ may make this scale, as in NVFP4.
             value = entry.scale
         stored = self.constants.direct(value)
         return stored.data_type if stored is not None else self.types.elem_type(value)
 
     def output_type(self, dequantize: QdqNode) -> int | None:
-        """Return the output type of a DQ: ``output_dtype``, else that of its scale."""
+        """Return the output type of a DQ: ``output_dtype``, otherwise the type of its scale."""
         return dequantize.output_dtype or self.elem_type(dequantize.scale)
 
     def shape(self, value: Value | None) -> Shape | None:
-        """Return the shape of a tensor; None where even its rank is unknown."""
+        """Return the shape of a tensor, or None if its rank is unknown."""
         if value is None:
             return None
         if value not in self._shapes:
@@ -232,19 +232,19 @@ class RuleContext:
         return self._shapes[value]
 
     def data_shape(self, entry: QdqNode) -> Shape | None:
-        """Return the shape of the data of a Q or DQ; that of its output where the input has none."""
+        """Return the data shape of a Q or DQ: the shape of the input if known, otherwise of the output."""
         known = self.shape(entry.data)
         return known if known is not None else self.shape(entry.output)
 
     def axis(self, entry: QdqNode) -> int | None:
-        """Return the axis, counted from the front; None where the rank is unknown or the axis out of range."""
+        """Return the axis as a nonnegative number; None if the rank is unknown or the axis is out of range."""
         shape = self.data_shape(entry)
         if shape is None or not -len(shape) <= entry.axis < len(shape):
             return None
         return entry.axis % len(shape)
 
     def is_constant(self, value: Value) -> bool:
-        """Return whether a tensor is constant; an input of a local function is, if every call passes a constant."""
+        """Return whether a tensor is constant. A function input is constant if every call passes a constant."""
         given = reachable([value], self._arguments)
         return all((each.is_input and each.scope.is_function) or self.constants.is_constant(each) for each in given)
 
@@ -257,7 +257,7 @@ class RuleContext:
 
     @cached_property
     def functions(self) -> dict[tuple[str, str, str], Scope]:
-        """The scopes of the local functions by domain, name and overload."""
+        """The scopes of the local functions, by domain, name and overload."""
         return {function_id(scope): scope for scope in self.view.scopes if scope.is_function}
 
     def called(self, node: NodeView) -> Scope | None:
@@ -267,7 +267,7 @@ class RuleContext:
 
 def _bounds(array: Array) -> Bounds:
     if array.size == 1 and array.dtype == np.float32:
-        # Most scales are one float32. min() and max() of NumPy take 40 times as long as item().
+        # Most scales are a single float32. NumPy's min() and max() take 40 times as long as item().
         only = float(array.item())
         return Bounds(only, only)
     reals = as_reals(array)
@@ -276,12 +276,12 @@ def _bounds(array: Array) -> Bounds:
 
 def as_reals(array: Array) -> npt.NDArray[np.float64]:
     """Return ``array`` as float64."""
-    # NumPy warns of an invalid value when it converts a signalling NaN, which damaged constants may hold.
+    # Damaged constants may have signaling NaNs; NumPy warns of an invalid value when it converts them.
     with np.errstate(all="ignore"):
         return array.astype(np.float64)
 
 
 def function_id(scope: Scope) -> tuple[str, str, str]:
-    """Return domain, name and overload of the local function of a scope."""
+    """Return the domain, name and overload of the local function of a scope."""
     assert isinstance(scope.container, onnx.FunctionProto)
     return scope.container.domain, scope.container.name, scope.container.overload

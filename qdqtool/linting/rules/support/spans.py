@@ -1,7 +1,7 @@
-"""Which values each activation of a model can have, from the ranges of the pairs and the weights alone.
+"""Bound the values of each activation of a model, using only the ranges of the pairs and the weights.
 
-Every DQ bounds its tensor: its codes have a range. From there the values are followed forward through the operators,
-whose rules stand in :mod:`qdqtool.models.ops`, and through products with constant weights, up to the next Q.
+Every DQ bounds its tensor, since its codes have a range. The bounds are followed forward through operators, by the
+rules of :mod:`qdqtool.models.ops`, and through products with constant weights, up to the next Q.
 """
 
 import contextlib
@@ -21,16 +21,16 @@ from qdqtool.numerics.affine import dequantize
 from qdqtool.numerics.granularity import Blocked, PerAxis, normalize_axis
 
 MOST_READ = 1 << 23
-"""The most elements of a constant that are read; larger ones count as unknown."""
+"""Largest number of elements of a constant that is read. Larger constants count as unknown."""
 MOST_READ_TOGETHER = 1 << 25
-"""The same for all constants of a model, which takes half a second; ResNet-50 has 25 million weights."""
+"""Limit for all constants of a model together: half a second of reading. ResNet-50 has 25 million weights."""
 MOST_KEPT = 1 << 16
-"""The most elements of an array that is kept: the weight of a product is read once."""
+"""Largest number of elements of an array that is kept in memory: the weight of a product is needed only once."""
 MAX_STEPS = 8
 
 
 class StoredValues:
-    """Reads constants, each once, up to a limit."""
+    """Reads constants up to a limit, and keeps the small ones."""
 
     def __init__(self, context: RuleContext) -> None:
         self._context = context
@@ -38,16 +38,16 @@ class StoredValues:
         self._arrays: dict[Value | None, Array | None] = {}
 
     def is_constant(self, value: Value | None) -> bool:
-        """Return whether a tensor is constant, or made of a constant by Q, DQ and nodes that only move values."""
+        """Return whether a tensor is constant, or computed from a constant by Q, DQ and nodes that only move values."""
         source, _ = self._traced(value)
         return source is not None and self._context.constants.is_constant(source)
 
     def array(self, value: Value | None) -> Array | None:
-        """Return the real numbers of a constant; None where it is computed, too large or cannot be read."""
+        """Return the real numbers of a constant; None if it is computed, too large or unreadable."""
         if value in self._arrays:
             return self._arrays[value]
         found = None
-        # Other rules report what cannot be read.
+        # Other rules report unreadable constants.
         with contextlib.suppress(ModelError, ArgumentError, ValueError):
             found = self._computed(value)
         if found is None or found.size <= MOST_KEPT:
@@ -55,9 +55,8 @@ class StoredValues:
         return found
 
     def _traced(self, value: Value | None) -> tuple[Value | None, list[NodeView]]:
-        """Return the tensor that a tensor is made of by Q, DQ and nodes that only move values, and these nodes."""
-        # They are followed for a few steps only: a damaged model may have a cycle, and a hostile one a chain of any
-        # length.
+        """Return the source of a tensor before Q, DQ and nodes that only move values, and these nodes."""
+        # Only a few steps are followed: a damaged model may have a cycle, and a hostile model a chain of any length.
         source = value
         nodes: list[NodeView] = []
         while source is not None and source.producer is not None and len(nodes) < MAX_STEPS:
@@ -78,7 +77,7 @@ class StoredValues:
             if entry is None:
                 found = _reordered(node, found)
                 continue
-            # The rounding of a Q changes no bound: behind one the values stay what they are.
+            # The rounding of a Q is ignored: it changes no bound.
             if are_codes and not entry.is_quantize:
                 found = self._dequantized(entry, found)
             are_codes = False
@@ -100,11 +99,11 @@ class StoredValues:
             return None
         if isinstance(granularity, Blocked) or (zero is not None and zero.any()):
             return dequantize(data, scale, granularity, zero, output_dtype="float32")
-        # Most weights: the general function takes five times as long for small ones.
+        # This is the case of most weights. For small weights, the general function takes five times as long.
         steps = scale.astype(np.float32)
         if isinstance(granularity, PerAxis):
             steps = steps.reshape(-1, *[1] * (data.ndim - 1 - normalize_axis(granularity.axis, data.ndim)))
-        # A scale that does not fit makes a larger array, which has no such shape.
+        # If the scale does not fit, the product is larger, and reshape raises an error.
         return np.multiply(data, steps, dtype=np.float32).reshape(data.shape)
 
 
@@ -125,22 +124,22 @@ class Spans:
         self._known: dict[Value | None, Span | None] = {None: None}
         for node in context.nodes:
             for index, value in enumerate(node.outputs):
-                # A constant is read when somebody asks for it: the weight of a product is not.
+                # Constants are read only when they are needed: the weight of a product is not needed here.
                 if value not in self._known and not self._stored.is_constant(value):
                     self._known[value] = self._made(node, index)
 
     def of(self, value: Value | None) -> Span | None:
-        """Return the values that a tensor can have; None where nothing is known."""
+        """Return the values that a tensor can have, or None if nothing is known."""
         if value not in self._known:
-            # A constant, an input of the graph, or a tensor that a node before its producer reads.
+            # This is a constant, an input of the graph, or a tensor that is read before its producer.
             self._known[value] = self._constant(value)
         return self._known[value]
 
     def range_of(self, entry: QdqNode) -> Span | None:
-        """Return the values that the codes of a Q or DQ stand for; None where its parameters are not constant."""
+        """Return the range of values that the codes of a Q or DQ represent; None if its parameters are not constant."""
         fmt, step = format_of(entry.quantized_type), self._bounds(entry.scale)
         zero = NO_ZERO_POINT if entry.zero_point is None else self._bounds(entry.zero_point)
-        # Codes of 32 bits are sums, whose range nobody chose. A scale for each channel is rare for an activation.
+        # Codes of 32 bits are sums: no calibration chose their range. Per-channel scales are rare for activations.
         if fmt is None or fmt.bits > 16 or step is None or zero is None or zero.low != zero.high:
             return None
         if not 0 < step.high < math.inf:
@@ -165,23 +164,23 @@ class Spans:
         return self._product(node, product) if product is not None else self._followed(node, index)
 
     def _followed(self, node: NodeView, index: int) -> Span | None:
-        """Return the values behind a node that is neither Q, DQ nor product."""
+        """Return the values of an output of a node that is not a Q, DQ or product."""
         known = ops.traits(node)
-        # A second output may have indices, as that of a MaxPool, and no values.
+        # A second output may be indices instead of values, as for MaxPool.
         if index and self._context.elem_type(node.output(index)) != self._context.elem_type(node.input(0)):
             return None
         if known.moves_values or known.span is same_span:
             return self._moved(node)
         if known.passes_values:
             return self.of(node.input(0))
-        # An attribute of a local function's caller is not known here.
+        # Attributes that a call passes to a local function are unknown here.
         if known.span is None or index or node.is_parametric or not has_its_inputs(node):
             return None
         spans = [self.of(value) for value in node.inputs]
         return known.span(node, spans, lambda each: self._stored.array(node.input(each)))
 
     def _moved(self, node: NodeView) -> Span | None:
-        """Return the values behind a node that moves them: channels stay apart where its traits allow it."""
+        """Return the values after a node that only moves them, per channel if the traits of the node allow it."""
         span, rule = self.of(node.input(0)), ops.traits(node).factor_rule
         if span is None or span.axis is None:
             return span
@@ -196,7 +195,7 @@ class Spans:
         layout, axis = product.product_layout(node, weight.shape), product.channel_layout
         if layout is None:
             return self._of_two(node, product)
-        # A convolution reads zeros beyond the edge.
+        # A convolution reads zeros as padding.
         data = data.on(axis).including(0) if product.is_convolution else data.on(axis)
         with np.errstate(all="ignore"):
             canonical = layout.canonical(weight.astype(np.float32, copy=False))
@@ -218,12 +217,12 @@ class Spans:
         if bias is None:
             return None
         if product.is_convolution:
-            # One number for each channel, however it is stored.
+            # Each channel has one bias value, in whatever shape the bias is stored.
             bias = Span(bias.low, bias.high, 0.0, product.channel_layout)
         return summed_span(span, bias.times(float(node.attribute("beta", 1.0))))
 
     def _of_two(self, node: NodeView, product: ProductOp) -> Span | None:
-        """Return the values of a product of two activations, of which only the magnitudes are used."""
+        """Return the values of a product of two activations, from their largest magnitudes."""
         left, right = self.of(node.input(0)), self.of(node.input(product.weight_input))
         shape = self._context.shape(node.input(0))
         terms = shape[-1] if shape and product.is_matrix_product and not node.attribute("transA", 0) else None

@@ -1,6 +1,6 @@
-"""What TensorRT takes of its own operators for quantization, measured with TensorRT for RTX.
+"""Check TensorRT's own quantization operators against what TensorRT for RTX accepts, as measured.
 
-The parser reads TRT_MXFP8QuantizeLinear and TRT_MXFP8DequantizeLinear as the Q and DQ of ONNX.
+The parser reads TRT_MXFP8QuantizeLinear and TRT_MXFP8DequantizeLinear like the Q and DQ of ONNX.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ from qdqtool.models.graph.index.view import NodeView
 
 
 def block_quantize(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
-    """Yield what TensorRT does not take of a TRT_BlockQuantize."""
+    """Yield what TensorRT does not accept about a TRT_BlockQuantize."""
     made = integer(node, "output_dtype", 0) or FP8
     if made not in {FP8, INT8}:
         yield Wrong(f"the type {kind(made)}", f"{kind(FP8)} or {kind(INT8)}")
@@ -49,7 +49,7 @@ def block_quantize(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
 
 
 def block_dequantize(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
-    """Yield what TensorRT does not take of a TRT_BlockDequantize."""
+    """Yield what TensorRT does not accept about a TRT_BlockDequantize."""
     codes, scale = type_of(context, node.input(0)), type_of(context, node.input(1))
     made = as_read(integer(node, "output_dtype", 0)) or scale
     if codes not in {None, FP8, INT8, FP4}:
@@ -77,7 +77,7 @@ def _real_scale(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
 
 
 def _scale_blocks(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
-    """Yield what is wrong with the shapes of blocks and of their scales."""
+    """Yield what is wrong with the block shape and the shape of the scales."""
     yield from block_shape_fits(context, node)
     shape, scale, blocks = context.shape(node.input(0)), context.shape(node.input(1)), block_shape(node)
     if shape is None or scale is None or len(blocks) != len(shape):
@@ -91,14 +91,14 @@ def _scale_blocks(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
 
 
 def _count(extent: int | str | None, block: int) -> int | None:
-    """Return how many blocks an axis has; None where it is unknown."""
+    """Return how many blocks an axis has, or None if it is unknown."""
     if block == -1:
         return 1
     return -(-extent // block) if isinstance(extent, int) and block > 0 else None
 
 
 def mx_dynamic(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
-    """Yield what TensorRT does not take of a TRT_MXFP8DynamicQuantize."""
+    """Yield what TensorRT does not accept about a TRT_MXFP8DynamicQuantize."""
     yield from _is_alone(node)
     yield from _block_size(integer(node, "block_size", MX_BLOCK), MX_BLOCK)
     yield from _makes_scales(node)
@@ -107,7 +107,7 @@ def mx_dynamic(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
 
 
 def fp4_dynamic(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
-    """Yield what TensorRT does not take of a TRT_FP4DynamicQuantize."""
+    """Yield what TensorRT does not accept about a TRT_FP4DynamicQuantize."""
     yield from _scale_of_scales(context, node)
     yield from _scales_of_type(integer(node, "scale_type", 0), FP8)
     yield from _block_size(integer(node, "block_size", 0) or FP4_BLOCK, FP4_BLOCK)
@@ -117,7 +117,7 @@ def fp4_dynamic(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
 
 
 def dynamic(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
-    """Yield what TensorRT does not take of a TRT_DynamicQuantize."""
+    """Yield what TensorRT does not accept about a TRT_DynamicQuantize."""
     made = integer(node, "output_type", 0)
     if made != FP8:
         yield Wrong(f"output_type {kind(made)}" if made else "no output_type", kind(FP8))
@@ -184,7 +184,7 @@ def _one_axis(context: RuleContext, node: NodeView, axis: int, block: int, at_le
 
 def _divided(context: RuleContext, extent: int | str | None, axis: int, block: int, at_least: int) -> Iterator[Wrong]:
     if not isinstance(extent, int):
-        # Exporters name extents that they do not know, which TensorRT computes where all inputs have a known shape.
+        # Exporters give unknown extents a name. TensorRT computes these extents if all inputs have a known shape.
         if has_open_input(context):
             yield Wrong(f"an open extent on axis {axis}", "an extent that is known at build time")
     elif extent % block:
@@ -194,7 +194,7 @@ def _divided(context: RuleContext, extent: int | str | None, axis: int, block: i
 
 
 def mx_quantize(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
-    """Yield what TensorRT does not take of a TRT_MXFP8QuantizeLinear."""
+    """Yield what TensorRT does not accept about a TRT_MXFP8QuantizeLinear."""
     data, value = type_of(context, node.input(0)), node.input(1)
     scale, made = type_of(context, value), integer(node, "output_dtype", 0) or FP8
     yield from real_data(context, node)
@@ -210,7 +210,7 @@ def mx_quantize(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
 
 
 def mx_dequantize(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
-    """Yield what TensorRT does not take of a TRT_MXFP8DequantizeLinear."""
+    """Yield what TensorRT does not accept about a TRT_MXFP8DequantizeLinear."""
     codes, value = type_of(context, node.input(0)), node.input(1)
     scale, made = type_of(context, value), as_read(integer(node, "output_dtype", 0)) or FLOAT
     taken = (FP8, FP4) if scale == TensorProto.UINT8 else (FP8, INT8, INT4, FP4)
@@ -220,7 +220,7 @@ def mx_dequantize(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
     if scale != TensorProto.UINT8 and codes in {FP8, INT4, FP4}:
         yield from same_type("a result", made, scale, or_float=codes == FP8)
     yield from _mx_scale(context, node)
-    # Exponents that are computed are those of TRT_MXFP8DynamicQuantize.
+    # Computed exponents come from TRT_MXFP8DynamicQuantize and are accepted.
     is_given = value is not None and (value.producer is None or context.is_constant(value))
     if scale == TensorProto.UINT8 and value is not None and is_given and not is_stored(value):
         yield Wrong("exponents that are not stored", f"{STORED_WORDS}, or a second output of {MX_DYNAMIC}")
@@ -261,7 +261,7 @@ def _scale_shape(context: RuleContext, shape: Shape, scales: Shape, axis: int) -
 
 
 def _divide(shape: Shape, scales: Shape, axis: int) -> bool:
-    """Return whether scales are those of whole blocks along one axis; True where it is not known."""
+    """Return whether the scales fit whole blocks along one axis; True if extents are unknown."""
     pairs = list(zip(shape, scales, strict=True))
     size, count = pairs.pop(axis)
     if isinstance(size, int) and isinstance(count, int) and not (0 < count < size and size % count == 0):

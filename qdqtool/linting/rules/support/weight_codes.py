@@ -1,4 +1,4 @@
-"""The codes of a weight: a sample of what is stored, or of what a Q makes of a float weight."""
+"""A sample of the codes of a weight: stored codes, or the codes that a Q makes of a float weight."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,9 @@ from qdqtool.numerics.number_format import NumberFormat
 Reals = npt.NDArray[np.float64]
 
 MOST_UNPACKED = 1 << 20
-"""The most elements of a weight whose codes of less than a byte are unpacked, which is done for all or none."""
+"""Largest weight, in elements, whose codes of less than a byte are unpacked: unpacking a part is not possible."""
 WIDEST = 16
-"""Codes of more bits are not those of a weight: int32 is a bias, whose scale its product fixes."""
+"""Codes with more bits are not weights: int32 codes are a bias, and the product determines its scale."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -28,12 +28,12 @@ class WeightCodes:
 
     Attributes:
         format: The number format of the codes.
-        codes: The codes, not rounded where a Q computes them.
-        values: The float values where a Q computes the codes; None for stored codes.
-        zero_point: The zero point at each of them, or one for all.
-        scale: Every scale of the weight; None where they are not constant.
-        groups: How many groups of values with one scale the sample stands for: scales of the weight times the part of
-            the weight that was read.
+        codes: The codes. If a Q computes them, they are not rounded.
+        values: The float values, if a Q computes the codes; None for stored codes.
+        zero_point: The zero point of each code, or one for all codes.
+        scale: All scales of the weight; None if they are not constant.
+        groups: Number of groups (values with the same scale) that the sample represents: the number of scales times the
+            fraction of the weight that was read.
         is_whole: Whether every code of the weight was read.
     """
 
@@ -52,21 +52,22 @@ class WeightCodes:
 
     @property
     def clipped(self) -> float:
-        """The fraction of the codes beyond the range: 0 for stored codes, which cannot be."""
-        # Half a step at the end of the range: values up to there round to the last code and are not clipped. The last
-        # two codes of e4m3 are 416 and 448, a step of high / 14; high / 32 lies below half of it.
+        """The fraction of the codes beyond the range. Stored codes are never beyond it."""
+        # Values up to half a step beyond the last code round to it and are not clipped. The last two codes of e4m3 are
+        # 416 and 448, a step of high / 14; high / 32 is a little less than half of this step.
         half = 0.5 if self.format.kind == "integer" else self.format.high / 32
         beyond = (self.codes < self.format.low - half) | (self.codes > self.format.high + half)
         return float(np.mean(beyond))
 
     @property
     def lost(self) -> float:
-        """The error of clipping in proportion to the codes, from 0 to 1: the root of the ratio of their energies."""
+        """The relative clipping error, from 0 to 1: the norm of the clipped parts divided by the norm of the codes."""
         greatest = np.max(np.abs(self.codes))
         if not greatest:
             return 0.0
         over = self.codes - np.clip(self.codes, self.format.low, self.format.high)
-        # In proportion to the greatest: a scale of 0 makes codes of the greatest float64, whose squares overflow.
+        # Norms are relative to the greatest code: a scale of 0 makes codes of the greatest float64. Its square
+        # overflows.
         return float(np.linalg.norm(over / greatest) / np.linalg.norm(self.codes / greatest))
 
     @property
@@ -76,21 +77,21 @@ class WeightCodes:
 
     @property
     def distances(self) -> Reals:
-        """How far each code that is not zero is from its zero point, in codes."""
+        """The distances of the codes from their zero points, in codes, without distances of 0."""
         distance = np.abs(self.codes - self.zero_point)
         return distance[distance > 0]
 
     @property
     def at_the_ends(self) -> float:
-        """The fraction of the codes that are the first or the last of the format, beyond what max-scaling explains.
+        """The fraction of codes at either end of the format, without the codes that max-scaling puts there.
 
-        Codes of zero are not counted, since weights may be pruned. A scale that is found from the greatest value puts
-        one code of each group at an end, and a zero point one at each end.
+        Codes that stand for 0 are not counted, since weights may be pruned. A scale from the greatest value puts one
+        code of each group at an end; with a zero point, one code at each end.
         """
-        # Symmetric int8 codes end at -127; some tools write -128 too.
+        # Symmetric int8 codes end at -127, but some tools also write -128.
         low = -self.format.high if self.is_symmetric else self.format.low
         at_end = (self.codes <= low) | (self.codes >= self.format.high)
-        # A zero point may stand at an end itself, as of a mask with values of one sign.
+        # A zero point may be at an end too, for example in a mask whose values have one sign.
         ends = int(np.count_nonzero(at_end & (self.codes != self.zero_point)))
         explained = self.groups * (1 if self.is_symmetric else 2)
         others = self.distances.size - explained
@@ -98,14 +99,14 @@ class WeightCodes:
 
     @property
     def levels(self) -> int:
-        """The number of different magnitudes among the codes that are not zero."""
+        """The number of different magnitudes among the codes that do not stand for 0."""
         return int(np.unique(self.distances).size)
 
 
 def weight_codes(context: RuleContext, entry: QdqNode) -> WeightCodes | None:
-    """Return a sample of the codes of the weight that a Q or DQ reads; None where it reads none, or it is unreadable.
+    """Return a sample of the codes of the weight that a Q or DQ reads; None if there is no readable weight.
 
-    None too for codes of less than a byte of a large weight, and where scale and weight do not fit each other.
+    Also None for large weights with codes of less than a byte, and if the scale does not fit the weight.
     """
     stored = entry.data.initializer if entry.data is not None else None
     fmt = format_of(entry.quantized_type)
@@ -116,7 +117,7 @@ def weight_codes(context: RuleContext, entry: QdqNode) -> WeightCodes | None:
     try:
         weight = read_array(context.model, stored)
     except ModelError:
-        # The rule about unreadable parameters, or load_model, reports it.
+        # The rule about unreadable parameters, or load_model, reports this.
         return None
     places = places_of(weight.size)
     values = np.nan_to_num(as_reals(weight.reshape(-1)[places]))
@@ -144,7 +145,7 @@ def weight_codes(context: RuleContext, entry: QdqNode) -> WeightCodes | None:
 def _zero_points(
     context: RuleContext, entry: QdqNode, shape: tuple[int, ...], places: npt.NDArray[np.int64]
 ) -> Reals | None:
-    """Return the zero point at each of ``places``, or one for all; None where it is not known."""
+    """Return the zero point at each of ``places``, or one for all; None if it is unknown."""
     zero = context.array(entry.zero_point)
     if entry.zero_point is None or (zero is not None and not np.any(as_reals(zero))):
         return np.zeros(1)
@@ -154,7 +155,7 @@ def _zero_points(
 def _spread(
     context: RuleContext, entry: QdqNode, given: Array | None, shape: tuple[int, ...], places: npt.NDArray[np.int64]
 ) -> Reals | None:
-    """Return the scale, or zero point, at each of ``places`` of the flat weight; None where its shape does not fit."""
+    """Return the scale or zero point at each of ``places`` of the flat weight; None if its shape does not fit."""
     axis = context.axis(entry)
     if given is None:
         return None

@@ -1,4 +1,4 @@
-"""The words of messages, so that all rules use the same ones."""
+"""Words and formats of messages, so that all rules use the same."""
 
 import functools
 from collections.abc import Iterable, Sequence
@@ -19,14 +19,14 @@ from qdqtool.numerics.number_format import NumberFormat
 FLOAT_TYPES = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 HALF_TYPES = FLOAT_TYPES - {TensorProto.FLOAT}
 FLOAT_NAMES = frozenset(map(type_name, FLOAT_TYPES))
-"""The float types of data and scales that kernels compute with, and their names."""
+"""The names of the float types of data and scales with which kernels compute."""
 
 PIECES, PIECE = 16, 4096
-"""The number of pieces, and the number of neighbouring values in each."""
+"""The number of pieces of a sample, and the number of consecutive values in each piece."""
 
 
 def places(size: int) -> npt.NDArray[np.int64]:
-    """Return the places to look at in a flat array of ``size`` elements: all of a small one."""
+    """Return the indices to sample from a flat array of ``size`` elements; for a small array, all indices."""
     if size <= PIECES * PIECE:
         return np.arange(size)
     starts = np.linspace(0, size - PIECE, PIECES).astype(np.int64)
@@ -38,11 +38,11 @@ Array = npt.NDArray[np.generic]
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """What a target does not take of a node.
+    """Something about a node that a target does not accept.
 
     Attributes:
-        found: What the node has.
-        expected: What the target takes.
+        found: The value that the node has, in words.
+        expected: The values that the target accepts, in words.
     """
 
     found: str
@@ -60,7 +60,7 @@ def dims(shape: Iterable[int | str | None]) -> str:
 
 
 def known(shape: Sequence[int | str | None] | None) -> tuple[int, ...] | None:
-    """Return a shape of which every extent is known; None for any other."""
+    """Return a shape if all its extents are known, else None."""
     extents = tuple(dim for dim in shape or () if isinstance(dim, int))
     return extents if shape is not None and len(extents) == len(shape) else None
 
@@ -77,21 +77,21 @@ def format_of(onnx_type: int | None) -> NumberFormat | None:
 
 
 def accepts(node: NodeView, index: int, onnx_type: int | None) -> bool:
-    """Return whether ONNX defines the operator for that type at input ``index``; True where it is not known."""
+    """Return whether ONNX defines the operator for this type at input ``index``; True if this is unknown."""
     signature = signature_of(node.op_type, node.scope.opset)
     operand = signature.operand(index) if signature is not None else None
     return onnx_type is None or operand is None or onnx_type in operand.types
 
 
 def has_its_inputs(node: NodeView) -> bool:
-    """Return whether a node has as many inputs as ONNX defines for its operator; True where it is not known."""
+    """Return whether a node has as many inputs as ONNX defines for its operator; True if this is unknown."""
     signature = signature_of(node.op_type, node.scope.opset)
     return signature is None or signature.inputs[0] <= len(node.proto.input) <= signature.inputs[1]
 
 
 @functools.lru_cache(maxsize=1024)
 def is_operator(op_type: str) -> bool:
-    """Return whether any opset of ONNX has an operator of that name."""
+    """Return whether any opset of ONNX has an operator with this name."""
     return bool(onnx.defs.has(op_type, domain="", max_inclusive_version=onnx.defs.onnx_opset_version()))
 
 
@@ -101,13 +101,13 @@ def listed(words: Iterable[str]) -> str:
 
 
 def legal_types(legal: Iterable[str], found: str, target: Target) -> str:
-    """Return ``a, b, c`` in alphabetical order, and the later release that takes what was found, if any."""
+    """Return the legal types as ``a, b, c``, with the later release that accepts ``found``, if there is one."""
     later = target.later.get(found)
     return listed(legal) if later is None else f"{listed(legal)} ({found} from release {later} on)"
 
 
 def offenders(values: Array, bad: npt.NDArray[np.bool_]) -> str:
-    """Return the first offending value, its place, and how many more there are: ``-1 in channel 3 (and 2 more)``."""
+    """Return the first bad value, its place, and the number of other bad values: ``-1 in channel 3 (and 2 more)``."""
     places = np.argwhere(bad)
     first = tuple(int(index) for index in places[0])
     where = "" if values.ndim == 0 or values.size == 1 else f" in channel {_index(first)}"
