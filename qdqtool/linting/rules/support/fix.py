@@ -176,11 +176,13 @@ class Fix:
         offer: Which of the rule's offers it is.
         description: What it does here, in one line. Strings from the model are raw.
         write: Writes the edits; raises :class:`UnfitError` where the values do not permit it.
+        is_ruled_out: Whether scale and zero point show already that the values do not permit it.
     """
 
     offer: Offer
     description: str
     write: Callable[[Draft], None]
+    is_ruled_out: bool = False
 
 
 def shaped(tensor: onnx.TensorProto, onnx_type: int) -> onnx.TensorProto:

@@ -200,7 +200,7 @@ class Rule(ABC):
             found=fault.found,
             extent=_extent(fault, impact),
             fixable=bool(fault.fixes),
-            safe_fix=any(fix.offer.label == "safe" for fix in fault.fixes),
+            safe_fix=any(fix.offer.label == "safe" and not fix.is_ruled_out for fix in fault.fixes),
         )
 
 
