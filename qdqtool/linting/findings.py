@@ -60,6 +60,8 @@ class Finding:
         extent: How bad it is, for faults of degrees; None for faults that are there or not.
         fixable: Whether ``--fix`` knows a remedy, which may need ``--unsafe-fixes``.
         safe_fix: Whether a remedy leaves the numbers as they are; ``--fix`` makes it where a run proves that.
+        cause: What was done in many places where findings like this repeat, such as ``asymmetric activations``; empty
+            for what has no common cause.
         context: The node between what it reads from and what reads it, in one line; empty for findings about the model.
         fingerprint: What the finding is recognized by in another run, from its rule, effect, names and value; where it
             has an extent, the kind counts as the value.
@@ -80,6 +82,7 @@ class Finding:
     extent: Extent | None = None
     fixable: bool = False
     safe_fix: bool = False
+    cause: str = ""
     context: str = ""
     fingerprint: str = ""
     structure: str = ""

@@ -118,6 +118,8 @@ class Fault:
         extent: How bad it is, where the value is a number that can get worse without the target refusing the model.
         impact: What it means here, where that differs from the rule's usual impact on the target.
         fixes: Ways to remove it, the best one first; a later one serves where the earlier ones do not fit.
+        fixed_by: The kind of fix with which another fault removes this one too.
+        cause: What was done in many places where the fault repeats, if that is not the rule's usual cause.
     """
 
     message: str
@@ -129,6 +131,8 @@ class Fault:
     extent: Extent | None = None
     impact: Impact | None = None
     fixes: tuple[Fix, ...] = ()
+    fixed_by: Offer | None = None
+    cause: str = ""
 
 
 Faults: TypeAlias = Iterator[Fault]
@@ -148,6 +152,7 @@ class Rule(ABC):
         affects: What a fault means, by target id or target family; targets that are not listed are not checked.
         remedy: What to do about it, in one line.
         offers: The kinds of fix that ``--fix`` knows for it, the best one first.
+        cause: What was done in many places where its findings repeat, in words; empty where nothing common is known.
         asks_parser: Whether it reports what TensorRT's parser says, and so has nothing to report where it is not asked.
         VALID: Models that it passes. Where it affects TensorRT, TensorRT for RTX really builds them.
         INVALID: Models that it reports.
@@ -159,6 +164,7 @@ class Rule(ABC):
     affects: ClassVar[Mapping[str, Impact]]
     remedy: ClassVar[str]
     offers: ClassVar[tuple[Offer, ...]] = ()
+    cause: ClassVar[str] = ""
     asks_parser: ClassVar[bool] = False
     VALID: ClassVar[tuple[Example, ...]]
     INVALID: ClassVar[tuple[Example, ...]]
@@ -186,6 +192,7 @@ class Rule(ABC):
 
     def _finding(self, fault: Fault, impact: Impact) -> Finding:
         node, tensor = fault.node, fault.tensor
+        offers = [fault.fixed_by, *(fix.offer for fix in fault.fixes if not fix.is_ruled_out)]
         return Finding(
             code=self.code,
             name=self.name,
@@ -199,8 +206,9 @@ class Rule(ABC):
             expected=fault.expected,
             found=fault.found,
             extent=_extent(fault, impact),
-            fixable=bool(fault.fixes),
-            safe_fix=any(fix.offer.label == "safe" and not fix.is_ruled_out for fix in fault.fixes),
+            fixable=bool(fault.fixes or fault.fixed_by),
+            safe_fix=any(each is not None and each.label == "safe" for each in offers),
+            cause=fault.cause or self.cause,
         )
 
 
