@@ -2,6 +2,11 @@
 
 from dataclasses import dataclass
 
+CLIPPING = "clipping activations"
+PER_TENSOR = "per-tensor weights"
+MUCH_DB = 3.0
+"""A cause that costs more makes more than half of the noise."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
@@ -274,6 +279,25 @@ class BlamedLayer:
     exclude: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class NoiseCause:
+    """One part of the quantization, and the accuracy without it.
+
+    Attributes:
+        cause: ``activations``, ``weights``, ``biases``, ``clipping activations`` (pairs whose range clips more than 1
+            in 20 values, or whose error is mostly clipping) or ``per-tensor weights``.
+        sites: Number of pairs or stored tensors.
+        undone_db: SQNR of the worst output with these in float and all others quantized; for ``per-tensor weights``
+            with one scale for each channel. None where the output then has no noise.
+        clipped_share: Largest share of the values of one pair that are clipped; 0 for other causes.
+    """
+
+    cause: str
+    sites: int
+    undone_db: float | None
+    clipped_share: float = 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlameReport:
     """The layers that make the noise at the worst output.
@@ -289,6 +313,8 @@ class BlameReport:
         float_db: SQNR of the output with all pairs off against the baseline, if the baseline is another model; None if
             they were not compared, or if both are equal.
         problem: Why nothing could be measured; empty if the noise was measured.
+        causes: The parts of the quantization, the one that costs most first; empty where `quantize` measured.
+        calibrator: The calibration method that the model records, if any.
     """
 
     output: str = ""
@@ -300,3 +326,13 @@ class BlameReport:
     left_out: tuple[str, ...] = ()
     float_db: float | None = None
     problem: str = ""
+    causes: tuple[NoiseCause, ...] = ()
+    calibrator: str = ""
+
+    @property
+    def clipping(self) -> NoiseCause | None:
+        """The clipping activations, where the output gains at least :data:`MUCH_DB` without them; else None."""
+        found = next((each for each in self.causes if each.cause == CLIPPING), None)
+        if found is None or self.whole_db is None:
+            return None
+        return found if found.undone_db is None or found.undone_db >= self.whole_db + MUCH_DB else None

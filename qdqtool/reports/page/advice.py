@@ -51,6 +51,9 @@ def _lost_accuracy(check: CheckReport, fact: str, files: Files) -> Step:
     blame = check.blame
     if blame is None or not blame.layers:
         return Step(f"{fact}This command names the layers that cost the outputs most:", files.check("--blame"))
+    if blame.clipping is not None:
+        fact += f"The ranges clip up to {percentage(blame.clipping.clipped_share)} of the values of a tensor. "
+        return Step(f"{fact}Ranges that hold all values come from:", files.quantize("--calibration-method", "max"))
     patterns = (pattern for layer in blame.layers for pattern in layer.exclude)
     fact += f"Most of the noise at {blame.output} comes from {_names(blame.layers)}. Leave them unquantized:"
     return Step(fact, files.quantize(*excluding(patterns)))
