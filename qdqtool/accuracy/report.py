@@ -2,11 +2,6 @@
 
 from dataclasses import dataclass
 
-CLIPPING = "clipping activations"
-PER_TENSOR = "per-tensor weights"
-MUCH_DB = 3.0
-"""A cause that costs more makes more than half of the noise."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
@@ -284,12 +279,10 @@ class NoiseCause:
     """One part of the quantization, and the accuracy without it.
 
     Attributes:
-        cause: ``activations``, ``weights``, ``biases``, ``clipping activations`` (pairs whose range clips more than 1
-            in 20 values, or whose error is mostly clipping) or ``per-tensor weights``.
+        cause: ``activations``, ``weights``, ``biases``, ``clipping activations`` or ``per-tensor weights``.
         sites: Number of pairs or stored tensors.
-        undone_db: SQNR of the worst output with these in float and all others quantized; for ``per-tensor weights``
-            with one scale for each channel. None where the output then has no noise.
-        clipped_share: Largest share of the values of one pair that are clipped; 0 for other causes.
+        undone_db: SQNR of the worst output with these in float, or with one scale for each channel; None without noise.
+        clipped_share: Largest share of the values of a tensor that its pair clips.
     """
 
     cause: str
@@ -328,11 +321,3 @@ class BlameReport:
     problem: str = ""
     causes: tuple[NoiseCause, ...] = ()
     calibrator: str = ""
-
-    @property
-    def clipping(self) -> NoiseCause | None:
-        """The clipping activations, where the output gains at least :data:`MUCH_DB` without them; else None."""
-        found = next((each for each in self.causes if each.cause == CLIPPING), None)
-        if found is None or self.whole_db is None:
-            return None
-        return found if found.undone_db is None or found.undone_db >= self.whole_db + MUCH_DB else None

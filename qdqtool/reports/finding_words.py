@@ -83,7 +83,7 @@ def diagnosis(model: ModelReport, target: TargetReport, *, is_fixed: bool = Fals
 
 
 def _cause(cause: Cause) -> str:
-    return f"{cause.sites} x {escape(cause.cause)}: {plural(cause.findings, cause.severity)} {cause.code}"
+    return f"{cause.sites} x {escape(cause.cause)}: {plural(cause.findings, cause.severity)} {escape(cause.code)}"
 
 
 def _edits(cause: Cause) -> str:

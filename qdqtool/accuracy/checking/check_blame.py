@@ -21,7 +21,7 @@ from qdqtool.accuracy.layers.noise_ranking import (
     sqnr_with,
 )
 from qdqtool.accuracy.layers.qdq_switches import OtherConstant, QdqSwitches, add_switches
-from qdqtool.accuracy.report import CLIPPING, PER_TENSOR, BlameReport, NoiseCause
+from qdqtool.accuracy.report import BlameReport, NoiseCause
 from qdqtool.errors import QdqError
 from qdqtool.models.diff.matching import match
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -219,22 +219,20 @@ def _causes(
     switches: QdqSwitches, runs: MaskedRuns, output: str, clipping: Mapping[QdqNode, float]
 ) -> tuple[NoiseCause, ...]:
     """Measure the output without each part of the quantization, and with finer scales of weights."""
+    clipped, coarse = "clipping activations", "per-tensor weights"
     parts: dict[str, list[int]] = {}
     for number, switch in enumerate(switches.switches):
-        names = (switch.kind, CLIPPING if switch.source in clipping else "", PER_TENSOR if switch.per_channel else "")
+        names = (switch.kind, clipped if switch.source in clipping else "", coarse if switch.per_channel else "")
         for name in filter(None, names):
             parts.setdefault(name, []).append(number)
     found = []
     for name, numbers in parts.items():
-        if name == PER_TENSOR:
-            runs.switches = switches.per_channel()
-            undone_db = sqnr_with(runs, output, {})
-            runs.switches = switches
-        else:
-            undone_db = sqnr_with(runs, output, dict.fromkeys(numbers))
+        runs.switches = switches.per_channel() if name == coarse else switches
+        undone_db = sqnr_with(runs, output, {} if name == coarse else dict.fromkeys(numbers))
         sites = {switches.switches[number].source for number in numbers}
-        share = max((share for entry, share in clipping.items() if name == CLIPPING and entry in sites), default=0.0)
+        share = max((share for entry, share in clipping.items() if name == clipped and entry in sites), default=0.0)
         found.append((undone_db, NoiseCause(name, len(sites), finite_db(undone_db), round(share, 6))))
+    runs.switches = switches
     return tuple(cause for _, cause in sorted(found, key=lambda each: -each[0]))
 
 

@@ -9,8 +9,6 @@ from rich.text import Text
 from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult
 from qdqtool.accuracy.checking.sample_errors import is_outlier
 from qdqtool.accuracy.report import (
-    CLIPPING,
-    PER_TENSOR,
     BlamedLayer,
     BlameReport,
     MetricEffect,
@@ -20,7 +18,7 @@ from qdqtool.accuracy.report import (
     WorstSample,
 )
 from qdqtool.errors import escape, plural
-from qdqtool.jobs.advice import dominant_layers, excluding
+from qdqtool.jobs.advice import clipping_cause, dominant_layers, excluding
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.reports.bars import BarTable
 from qdqtool.reports.terminal import limit, placed, print_rest
@@ -128,10 +126,11 @@ def print_blame(blame: BlameReport, console: Console) -> None:
         console.print(f"of the other layers none makes more than {blame.rest_share:.0%} ({runs} of a sample)")
     options = shlex.join(excluding(word for layer in blame.layers for word in layer.exclude))
     whom = "it" if len(blame.layers) == 1 else "them"
-    if blame.clipping is None:
+    clipping = clipping_cause(blame)
+    if clipping is None:
         console.print(f"to leave {whom} in float: `{escape(options)}`", soft_wrap=True)
     else:
-        console.print(_clipping(blame.clipping, blame.calibrator), style="yellow", soft_wrap=True)
+        console.print(_clipping(clipping, blame.calibrator), style="yellow", soft_wrap=True)
 
 
 FAR_DB = 10.0
@@ -154,8 +153,8 @@ def print_pairs_blamed(blame: BlameReport, console: Console) -> None:
 
 
 _UNDONE = {
-    CLIPPING: "activations in float whose range clips much",
-    PER_TENSOR: "weights with one scale for each channel instead of one",
+    "clipping activations": "activations in float whose range clips much",
+    "per-tensor weights": "weights with one scale for each channel instead of one",
 }
 
 
@@ -166,7 +165,7 @@ def _print_causes(blame: BlameReport, console: Console) -> None:
     heading = f"{escape(blame.output)} has {_in_decibels(blame.whole_db)}, and with one part undone:"
     console.print(Text(heading, "bold"))
     for each in blame.causes:
-        undone = _UNDONE.get(each.cause, f"{each.cause} in float")
+        undone = _UNDONE.get(each.cause, f"{escape(each.cause)} in float")
         console.print(f"  {each.sites} x {undone}: {_in_decibels(each.undone_db)}")
 
 

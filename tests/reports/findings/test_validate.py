@@ -172,7 +172,7 @@ def test_markdown_starts_with_the_causes_that_repeat(report: ValidateReport):
     model = next(each for each in report.models if each.targets and each.targets[0].findings)
     finding = replace(model.targets[0].findings[0], cause="asymmetric activations")
     target = with_findings(model.targets[0], [finding] * 11)
-    text = render("markdown", replace(report, models=(replace(model, targets=(target,)),)))
+    text = html.unescape(render("markdown", replace(report, models=(replace(model, targets=(target,)),))))
 
     assert "11 of 11 findings repeat 1 cause:" in text
     assert text.index("- 11 x asymmetric activations: ") < text.index("- shortest way: ") < text.index("| code |")
