@@ -96,7 +96,10 @@ def _ways(path: str, target: TargetReport, *, is_fixed: bool) -> Iterator[str]:
     errors = [each for each in target.findings if each.severity == "error"]
     made = path.removesuffix(".onnx")
     asked = () if target.target == targets.DEFAULT else ("--target", target.target)
-    if not is_fixed and all(each.safe_fix for each in errors):
+    is_repairable = not is_fixed and any(cause.safe for cause in target.causes)
+    if not errors and not is_repairable:
+        return
+    if is_repairable and all(each.safe_fix for each in errors):
         words = command("validate", path, *asked, "--fix", "-o", f"{made}.fixed.onnx")
         yield f"shortest way: `{escape(words)}`"
         yield "a run proves the edits: `--data DATA` for open shapes; `--unsafe-fixes` where ONNX Runtime has no run"

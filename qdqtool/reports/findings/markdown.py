@@ -49,7 +49,12 @@ def _verdicts(model: ModelReport) -> list[str]:
 
 def _diagnosis(model: ModelReport, target: TargetReport) -> list[str]:
     first, *others = diagnosis(model, target)
-    return ["", f"{_text(model.path)} for {target.target}: {first}", "", *(f"- {_literal(each.strip())}" for each in others)]
+    return [
+        "",
+        f"{_text(model.path)} for {target.target}: {first}",
+        "",
+        *(f"- {_literal(each.strip())}" for each in others),
+    ]
 
 
 def _row(finding: Finding, path: str, target: str) -> str:
