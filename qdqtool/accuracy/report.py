@@ -45,10 +45,8 @@ class WorstSample:
         files: The files of the sample, relative to the folder of the data; empty if the data is not in such files.
         sqnr_db: SQNR of this sample alone; None if the baseline's output is 0 everywhere.
         max_abs: Largest absolute difference.
-        zero_reference: Whether the baseline's output is 0 everywhere in this sample, and the output is not. Such a
-            sample has no SQNR and is ranked below every sample with an SQNR.
-        nonfinite: Number of elements that are NaN or infinite in one of the two outputs and not the same in the other.
-            A sample with such elements is ranked last, and ``sqnr_db`` leaves them out.
+        zero_reference: Whether only the baseline's output is 0 everywhere: it ranks below every sample with an SQNR.
+        nonfinite: Number of elements that are NaN or infinite in one output only; such a sample ranks last.
     """
 
     number: int
@@ -253,8 +251,7 @@ class BlamedLayer:
         nodes: All nodes that are quantized or stay in float together, since one kernel computes them.
         noise_share: Its share, 0 to 1, in the sum of the noise that each layer alone makes at the worst output.
         alone_db: SQNR of that output with only this layer quantized.
-        without_db: The same with only this layer in float; None if it was not measured, or if the output then has no
-            noise.
+        without_db: The same with only this layer in float; None if it was not measured, or has no noise.
         dominant: Whether it makes more noise than all other layers together: with it in float, less than half remains.
         macs_share: Its share of the multiply-accumulates of all layers.
         weights_share: Its share of their weights.
@@ -274,6 +271,23 @@ class BlamedLayer:
     exclude: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class NoiseCause:
+    """One part of the quantization, and the accuracy without it.
+
+    Attributes:
+        cause: ``activations``, ``weights``, ``biases``, ``clipping activations`` or ``per-tensor weights``.
+        sites: Number of pairs or stored tensors.
+        undone_db: SQNR of the worst output with these in float, or with one scale for each channel; None without noise.
+        clipped_share: Largest share of the values of a tensor that its pair clips.
+    """
+
+    cause: str
+    sites: int
+    undone_db: float | None
+    clipped_share: float = 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlameReport:
     """The layers that make the noise at the worst output.
@@ -286,9 +300,10 @@ class BlameReport:
         layers: The layers that were found, largest share first.
         rest_share: The largest share of the noise that a layer not in ``layers`` can make.
         left_out: Pairs that could not be switched, and why, in words.
-        float_db: SQNR of the output with all pairs off against the baseline, if the baseline is another model; None if
-            they were not compared, or if both are equal.
+        float_db: SQNR of the output with all pairs off against the baseline; None if not compared, or equal.
         problem: Why nothing could be measured; empty if the noise was measured.
+        causes: The parts of the quantization, the one that costs most first; empty where `quantize` measured.
+        calibrator: The calibration method that the model records, if any.
     """
 
     output: str = ""
@@ -300,3 +315,5 @@ class BlameReport:
     left_out: tuple[str, ...] = ()
     float_db: float | None = None
     problem: str = ""
+    causes: tuple[NoiseCause, ...] = ()
+    calibrator: str = ""

@@ -127,7 +127,8 @@ def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, A
         from qdqtool.linting.baseline import write_baseline
 
         count = write_baseline(report, options["write_baseline"])
-        _say(f"{plural(count, 'finding')} written to {options['write_baseline']}")
+        several = f" for {len(settings.policy.targets)} targets" if len(settings.policy.targets) > 1 else ""
+        _say(f"{plural(count, 'finding')}{several} written to {options['write_baseline']}")
         code = 0
     else:
         report = _without_known(report, settings)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Sequence
 
+from qdqtool.accuracy.report import BlameReport, NoiseCause
+
 HINTED = 0.5
 """Share of the noise: the first layers that together reach it are named, with options to exclude them."""
 
@@ -33,3 +35,15 @@ def dominant_layers(shares: Sequence[float]) -> int:
             break
         total, named = total + share, named + 1
     return named
+
+
+MUCH_DB = 3.0
+"""A cause that costs more makes more than half of the noise."""
+
+
+def clipping_cause(blame: BlameReport) -> NoiseCause | None:
+    """Return the activations whose ranges clip, where the output gains at least :data:`MUCH_DB` without them."""
+    found = next((each for each in blame.causes if each.cause == "clipping activations"), None)
+    if found is None or blame.whole_db is None:
+        return None
+    return found if found.undone_db is None or found.undone_db >= blame.whole_db + MUCH_DB else None

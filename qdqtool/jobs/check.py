@@ -30,6 +30,7 @@ from qdqtool.models.transforms.interface import Pairing, with_interface_of
 from qdqtool.models.transforms.specialize import specialize_like
 from qdqtool.quantization.insertion.split_qkv import separate_like
 from qdqtool.quantization.preparation.metadata import prepared_like
+from qdqtool.samples.calibration_note import read_note
 from qdqtool.samples.feeds import Progress
 from qdqtool.samples.in_memory import in_files
 from qdqtool.samples.request import DataRequest
@@ -107,7 +108,13 @@ def check_model(
     report = replace(report, warnings=(*_of_pairing(pairing), *other_preprocessing(recorded, report), *report.warnings))
     report = replace(report, model_file=files[0], baseline_file=files[1])
     report = report if ran is None else _with_engine(report, ran)
-    report = with_blame(report, index, compared, feeds, blame or BlameRequest())
+    note = read_note(index.model)
+    blame = replace(
+        blame or BlameRequest(),
+        clipping=job.clipping,
+        calibrator=note.method if note is not None else "",
+    )
+    report = with_blame(report, index, compared, feeds, blame)
     judgements = judge([("", report)])
     return replace(report, verdict=word_of(judgements), reasons=reasons_of(judgements))
 

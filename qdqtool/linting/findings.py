@@ -60,6 +60,8 @@ class Finding:
         extent: How bad the fault is in numbers; None for faults without numbers.
         fixable: Whether ``--fix`` has a fix, which may need ``--unsafe-fixes``.
         safe_fix: Whether a fix leaves the numbers unchanged; ``--fix`` applies it if a run proves that.
+        cause: What was done in many places where findings like this repeat, such as ``asymmetric activations``; empty
+            for what has no common cause.
         context: The node with its producers and consumers, in one line; empty for findings about the whole model.
         fingerprint: Identifies the finding in another run, by rule, effect, names and value. With an extent, its kind
             is used as the value.
@@ -80,6 +82,7 @@ class Finding:
     extent: Extent | None = None
     fixable: bool = False
     safe_fix: bool = False
+    cause: str = ""
     context: str = ""
     fingerprint: str = ""
     structure: str = ""

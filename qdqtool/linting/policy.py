@@ -149,7 +149,9 @@ class Linter:
         )
         path = str(model.path) if model.path is not None else "<memory>"
         file = describe_file(model, most_data=QUICK_BYTES)
-        return ModelReport(path, reports, qdq_nodes=len(context.qdq.nodes), file=file)
+        repeats = any(each.causes for each in reports)
+        coarse = context.per_tensor_weights() if repeats else 0
+        return ModelReport(path, reports, qdq_nodes=len(context.qdq.nodes), file=file, per_tensor_weights=coarse)
 
     def hears_parser(self, path: Path) -> bool:
         """Whether a target and a rule for this file use the answer of TensorRT's parser."""

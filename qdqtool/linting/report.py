@@ -25,6 +25,33 @@ class Ignored:
     count: int
 
 
+REPEATED = 10
+"""A cause has more findings than this, of one severity: a reader does not read them one by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One thing that was done in many places, and the errors or warnings that it makes.
+
+    Attributes:
+        cause: What was done, in words, such as ``asymmetric activations``; the name of the rule where nothing is known.
+        code: Code of the rule.
+        severity: Severity of the findings.
+        sites: Number of tensors or nodes where it was done: a Q and its DQ are one.
+        findings: Number of findings.
+        fixable: How many of them have an automatic fix.
+        safe: How many have one that leaves the numbers as they are.
+    """
+
+    cause: str
+    code: str
+    severity: Severity
+    sites: int
+    findings: int
+    fixable: int
+    safe: int
+
+
 @dataclass(frozen=True, slots=True)
 class TargetReport:
     """The findings for one target.
@@ -39,9 +66,16 @@ class TargetReport:
         ignored: Rules that are both selected and ignored, for this model or for all models, with the number of their
             findings, which are not in ``findings``.
         parser: Whether TensorRT's parser was asked too: ``asked``, ``absent``, ``off`` or ``timed out``; None for
+<<<<<<< HEAD
             targets without parser. If the parser refuses the model, ``findings`` has QE701.
         parser_note: The version of the parser, or why it was not asked.
         parser_messages: The messages of the parser.
+=======
+            targets that have none. What it has against the model is among ``findings``, as QE701.
+        parser_note: The version that was asked, or why it was not.
+        parser_messages: Its own words.
+        causes: What repeats among the findings, the most frequent first; empty where nothing does.
+>>>>>>> diagnosis
     """
 
     target: str
@@ -54,6 +88,7 @@ class TargetReport:
     parser: ParserStatus | None = None
     parser_note: str = ""
     parser_messages: tuple[str, ...] = ()
+    causes: tuple[Cause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +103,8 @@ class ModelReport:
             0, the verdict ``pass`` does not mean that the model is quantized correctly.
         file: Digests of the file, and of external data up to 64 MiB, since no rule reads large weights. None for a
             model without a file.
+        per_tensor_weights: Number of products whose quantized weight has one scale for all channels; 0 where nothing
+            repeats among the findings. They are no fault, and per-channel scales keep more accuracy.
     """
 
     path: str
@@ -75,6 +112,7 @@ class ModelReport:
     error: str | None = None
     qdq_nodes: int | None = None
     file: ModelFile | None = None
+    per_tensor_weights: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +205,25 @@ def with_findings(report: TargetReport, findings: Iterable[Finding]) -> TargetRe
     """Return a report with ``findings`` instead, sorted by severity, and with their verdict."""
     found = tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
     verdict: Verdict = "fail" if any(finding.severity == "error" for finding in found) else "pass"
-    return replace(report, findings=found, verdict=verdict)
+    return replace(report, findings=found, verdict=verdict, causes=_causes(found))
+
+
+def _causes(findings: Iterable[Finding]) -> tuple[Cause, ...]:
+    groups: dict[tuple[str, str, Severity], list[Finding]] = {}
+    for each in findings:
+        groups.setdefault((each.cause or each.name, each.code, each.severity), []).append(each)
+    repeated = ((key, group) for key, group in groups.items() if len(group) > REPEATED and key[2] != "info")
+    found = (
+        Cause(
+            *key,
+            sites=sum(bool(each.cause) and each.op_type == "QuantizeLinear" for each in group) or len(group),
+            findings=len(group),
+            fixable=sum(each.fixable for each in group),
+            safe=sum(each.safe_fix for each in group),
+        )
+        for key, group in repeated
+    )
+    return tuple(sorted(found, key=lambda each: (SEVERITIES.index(each.severity), -each.findings)))
 
 
 def validate_report(models: Iterable[ModelReport]) -> ValidateReport:

@@ -6,8 +6,10 @@ from pathlib import Path, PurePath
 from urllib.parse import quote
 
 from qdqtool.errors import escape, plural
+from qdqtool.jobs.advice import command
 from qdqtool.linting.findings import SEVERITIES, Finding
-from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
+from qdqtool.linting.report import Cause, ModelReport, TargetReport, ValidateReport
+from qdqtool.models import targets
 from qdqtool.reports.blocks import scoped
 
 
@@ -39,10 +41,15 @@ def worst_first(report: ValidateReport) -> Iterator[tuple[ModelReport, TargetRep
 
 
 def counts(report: ValidateReport) -> str:
-    """Return the last line of a report: ``2 models, 1 error, 0 warnings, 0 infos, 3 suppressed``."""
+    """Return the last line of a report: ``2 models for 2 targets, 1 error, 0 warnings, 0 infos, 3 suppressed``.
+
+    A finding counts once for each target.
+    """
     summary = report.summary
     numbers = (summary.errors, "error"), (summary.warnings, "warning"), (summary.infos, "info")
-    words = [plural(count, noun) for count, noun in ((len(report.models), "model"), *numbers)]
+    targets = max((len(model.targets) for model in report.models), default=0)
+    several = f" for {targets} targets" if targets > 1 else ""
+    words = [plural(len(report.models), "model") + several, *(plural(count, noun) for count, noun in numbers)]
     further = (
         (summary.suppressed, "suppressed"),
         (summary.known, "in the baseline"),
@@ -52,6 +59,60 @@ def counts(report: ValidateReport) -> str:
     )
     words += [f"{count} {what}" for count, what in further if count]
     return ", ".join(words)
+
+
+def diagnosis(model: ModelReport, target: TargetReport, *, is_fixed: bool = False) -> tuple[str, ...]:
+    """Return what repeats among the findings of a model and the shortest way to one without, one line each.
+
+    Commands stand between backticks. There is no line where nothing repeats.
+
+    Args:
+        model: The model.
+        target: One of its targets.
+        is_fixed: Whether the automatic fixes were tried already.
+    """
+    if not target.causes:
+        return ()
+    count = sum(cause.findings for cause in target.causes)
+    lines = [f"{count} of {plural(len(target.findings), 'finding')} repeat {plural(len(target.causes), 'cause')}:"]
+    lines += [f"  {_cause(cause)}{'' if is_fixed else _edits(cause)}" for cause in target.causes]
+    if model.per_tensor_weights:
+        weights = plural(model.per_tensor_weights, "weight")
+        lines.append(f"  besides, {weights} with one scale for all channels: one scale for each keeps more accuracy")
+    return (*lines, *_ways(model.path, target, is_fixed=is_fixed))
+
+
+def _cause(cause: Cause) -> str:
+    return f"{cause.sites} x {escape(cause.cause)}: {plural(cause.findings, cause.severity)} {escape(cause.code)}"
+
+
+def _edits(cause: Cause) -> str:
+    number = "all" if cause.safe == cause.findings else cause.safe
+    return f"; a safe edit for {number}" if cause.safe else "" if cause.fixable else "; no automatic fix"
+
+
+def _ways(path: str, target: TargetReport, *, is_fixed: bool) -> Iterator[str]:
+    """Yield the commands that end with a good model."""
+    errors = [each for each in target.findings if each.severity == "error"]
+    made = path.removesuffix(".onnx")
+    asked = () if target.target == targets.DEFAULT else ("--target", target.target)
+    is_repairable = not is_fixed and any(cause.safe for cause in target.causes)
+    if not errors and not is_repairable:
+        return
+    if is_repairable and all(each.safe_fix for each in errors):
+        words = command("validate", path, *asked, "--fix", "-o", f"{made}.fixed.onnx")
+        yield f"shortest way: `{escape(words)}`"
+        yield "a run proves the edits: `--data DATA` for open shapes; `--unsafe-fixes` where ONNX Runtime has no run"
+        return
+    end = (*asked, "--calib-data", "DATA", "-o", f"{made}.new.onnx")
+    yield f"shortest way: quantize the float model again: `{escape(command('quantize', 'FLOAT.onnx', *end))}`"
+    if not any(cause.code == _OTHER_FORM for cause in target.causes):
+        words = command("quantize", path, "--existing", "replace", *end)
+        yield f"without the float model: `{escape(words)}`; its weights keep the rounding that they have"
+
+
+_OTHER_FORM = "QT403"
+"""The rule about operators that `strip` does not know, and whose remedy makes Q/DQ of them."""
 
 
 def repository_root() -> Path:

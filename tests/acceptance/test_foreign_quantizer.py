@@ -1,5 +1,7 @@
 """What ONNX Runtime's own quantizer makes with its default options, fixed until TensorRT for RTX builds it."""
 
+import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,11 +10,13 @@ import numpy as np
 import onnx
 import pytest
 from onnxruntime.quantization import CalibrationDataReader, QuantType, quantize_static
+from support.command import qdqtool
 from support.paths import ROOT
 from support.rawdiff import changed_fields
 from support.trt_verdict import TrtOracle
 
 from qdqtool.jobs.fix import FixRequest, fix_models
+from qdqtool.jobs.validate import validate_model
 from qdqtool.linting.policy import Policy
 from qdqtool.linting.repair.report import FixedModel
 from qdqtool.models.graph.io.load import load_model
@@ -62,6 +66,38 @@ def test_tensorrt_for_rtx_refuses_it_before_and_builds_it_after(fixed: tuple[str
     verdict = oracle.judge(static(onnx.load(str(model.output))))
 
     assert verdict.accepted, verdict.message
+
+
+def test_what_repeats_is_diagnosed_and_the_commands_of_the_diagnosis_give_a_good_model(tmp_path: Path):
+    float_model, data = SAMPLES / "digits_cnn" / "model.onnx", SAMPLES / "digits_cnn" / "calibration.npz"
+    path = tmp_path / "bad.onnx"
+    quantize_static(float_model, path, Reader("digits_cnn"), **TYPES["uint8, as older releases"])
+
+    done = qdqtool("validate", path)
+    text = done.out.replace("FLOAT.onnx", str(float_model)).replace("DATA", str(data))
+    commands = [shlex.split(each) for each in re.findall("`qdqtool ([^`]*)`", text)]
+    report = validate_model(path)
+    (target,) = report.models[0].targets
+
+    assert done.code == 1
+    assert {cause.cause for cause in target.causes} == {"uint8 activations"}
+    assert [words[0] for words in commands] == ["quantize", "quantize"]
+    for words in commands:
+        assert qdqtool(*words, "--samples", "4").code == 0
+        assert qdqtool("validate", words[-1]).code == 0
+
+
+@pytest.mark.parametrize("types", TYPES.values(), ids=TYPES)
+def test_fix_makes_as_many_safe_edits_as_validate_promises(types: dict[str, Any], tmp_path: Path):
+    path, out = tmp_path / "bad.onnx", tmp_path / "fixed.onnx"
+    quantize_static(SAMPLES / "digits_cnn" / "model.onnx", path, Reader("digits_cnn"), **types)
+    promised = sum(finding.safe_fix for finding in validate_model(path).findings)
+
+    (model,) = fix_models([path], FixRequest(output=out)).models
+
+    assert model.repaired is not None
+    assert 0 < promised == len(model.repaired.changes)
+    assert len(validate_model(path).findings) - promised == len(validate_model(out).findings)
 
 
 def test_nothing_is_left_and_every_change_is_labelled(fixed: tuple[str, FixedModel]):

@@ -201,8 +201,8 @@ def test_the_json_keys_of_the_contract():
     assert document["summary"] == {"errors": 1, "warnings": 0, "infos": 0, "suppressed": 0, "known": 0, "ignored": 0}
     assert target["verdict"] == "fail"
     assert " ".join(target["findings"][0]) == (
-        "code name severity effect message node op_type tensor graph expected found extent fixable safe_fix context "
-        "fingerprint structure"
+        "code name severity effect message node op_type tensor graph expected found extent fixable safe_fix cause "
+        "context fingerprint structure"
     )
 
 

@@ -292,3 +292,21 @@ def test_the_report_says_how_many_qdq_nodes_there_are():
     ]
 
     assert counts == [0, 2]
+
+
+def weights(count: int, zero: int) -> Model:
+    nodes = (
+        "".join(f"d{at} = DequantizeLinear (w, s, z) x{at + 1} = MatMul (x{at}, d{at}) " for at in range(count))
+        + f"y = Identity (x{count})"
+    )
+    return parse(
+        f"agraph (float[1,2] x0) => (float[1,2] y) <float s = {{1}}, int8 z = {{{zero}}}, int8[2,2] w = {{1,2,3,4}}> "
+        f"{{ {nodes} }}"
+    )
+
+
+@pytest.mark.parametrize(("count", "zero", "found"), [(11, 5, 11), (10, 5, 0), (11, 0, 0)])
+def test_weights_with_one_scale_are_counted_where_a_fault_repeats(count: int, zero: int, found: int):
+    report = Linter(Policy()).model(weights(count, zero))
+    assert report.per_tensor_weights == found
+    assert [cause.cause for cause in report.targets[0].causes] == ["asymmetric weights"] * (found > 0)

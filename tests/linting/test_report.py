@@ -5,7 +5,15 @@ from dataclasses import replace
 import pytest
 
 from qdqtool.linting.findings import SEVERITIES, Finding, Severity
-from qdqtool.linting.report import ModelReport, Summary, ValidateReport, target_report
+from qdqtool.linting.report import (
+    REPEATED,
+    Cause,
+    ModelReport,
+    Summary,
+    ValidateReport,
+    target_report,
+    with_findings,
+)
 
 FINDING = Finding(code="QP101", name="a.b", severity="error", effect="refused", message="")
 UNREADABLE = ModelReport("b", (), "no such file")
@@ -19,6 +27,21 @@ def test_errors_come_first_and_equal_severities_keep_their_order():
     findings = [found("info", "1"), found("error", "2"), found("warning", "3"), found("error", "4")]
 
     assert [each.message for each in target_report("onnx", findings, checked=()).findings] == ["2", "4", "3", "1"]
+
+
+def test_errors_and_warnings_that_repeat_have_a_cause_with_counts():
+    pair = [replace(FINDING, cause="bad pairs", op_type=op) for op in ("QuantizeLinear", "DequantizeLinear")]
+    pairs = [replace(each, fixable=True, safe_fix=number == 0) for number, each in enumerate(pair * 6)]
+    unnamed = replace(FINDING, code="QP103", severity="warning")
+    info = replace(FINDING, code="QP104", severity="info")
+    rare = replace(FINDING, code="QP105")
+    target = target_report("onnx", [*[unnamed] * 11, *pairs, *[info] * 11, *[rare] * REPEATED], checked=())
+
+    assert target.causes == (
+        Cause("bad pairs", "QP101", "error", sites=6, findings=12, fixable=12, safe=1),
+        Cause("a.b", "QP103", "warning", sites=11, findings=11, fixable=0, safe=0),
+    )
+    assert with_findings(target, pairs[:REPEATED]).causes == ()
 
 
 @pytest.mark.parametrize(

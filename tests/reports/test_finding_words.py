@@ -61,6 +61,12 @@ def test_counts_name_what_is_not_shown_only_where_there_is_any():
     )
 
 
+def test_counts_name_the_targets_since_a_finding_counts_once_for_each():
+    target = target_report("onnx", [found("error", "1")], checked=())
+    report = validated(ModelReport("a", (target, replace(target, target="ort-cpu"))), summary=Summary(errors=2))
+    assert counts(report) == "1 model for 2 targets, 2 errors, 0 warnings, 0 infos"
+
+
 def test_counts_name_the_rules_that_are_ignored_and_models_without_qdq():
     target = replace(target_report("onnx", (), checked=()), ignored=(Ignored("QS002", 2), Ignored("QP101", 0)))
     report = validated(ModelReport("a", (target,), qdq_nodes=0), summary=Summary(ignored=2))

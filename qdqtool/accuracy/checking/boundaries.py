@@ -1,5 +1,6 @@
 """Compare the quantized tensors of a model with the same tensors of a baseline."""
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,10 +11,12 @@ from qdqtool.accuracy.checking.pair_error import PairError
 from qdqtool.accuracy.checking.qdq_reference import format_of, largest
 from qdqtool.accuracy.checking.report import BoundaryResult
 from qdqtool.errors import ArgumentError
+from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.scope import display
+from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds, UnknownBoundsError, imposed_bounds
 from qdqtool.models.running.accumulated_error import AccumulatedError
 from qdqtool.models.running.own_nodes import granularity_of
 from qdqtool.numerics.affine import dequantize
@@ -37,6 +40,8 @@ class Boundary:
         baseline: The tensor of the baseline.
         fmt: Format of the quantized tensor.
         is_weight: Whether the tensor is a constant.
+        is_bias: Whether it is a bias in the steps of the sums that it is added to: no scale could fit it better.
+        bounds: What the Q does in place of a Relu or Clip, which the tensor of the baseline does not show.
         error: Error of the dequantized tensor against the baseline.
         max_steps: Largest distance from the baseline, in quantization steps.
         sum_steps: Sum of the distances, in quantization steps.
@@ -55,6 +60,8 @@ class Boundary:
     baseline: Value
     fmt: NumberFormat
     is_weight: bool
+    is_bias: bool = False
+    bounds: ImposedBounds = NO_BOUNDS
     error: AccumulatedError = field(default_factory=AccumulatedError)
     max_steps: float = 0.0
     sum_steps: float = 0.0
@@ -70,6 +77,11 @@ class Boundary:
     def is_packed(self) -> bool:
         """Whether the model stores codes, so that only the baseline has the float values."""
         return not self.entry.is_quantize
+
+    @property
+    def clipped_share(self) -> float:
+        """Share of the values of the baseline outside the range."""
+        return self.clipped / max(1, self.error.elements)
 
     @property
     def is_judged_by_data(self) -> bool:
@@ -105,6 +117,8 @@ class Boundary:
         except ArgumentError as error:
             self.problem = error.message
             return
+        if self.bounds != NO_BOUNDS:
+            x = np.clip(x, x.dtype.type(self.bounds.low), x.dtype.type(self.bounds.high))
         self.error.add(x, real)
         zero = 0.0 if zero_point is None else expand(zero_point, x.shape, granularity).astype(FLOAT64)
         spread = expand(scale, x.shape, granularity)
@@ -147,7 +161,7 @@ class Boundary:
             node=node.label,
             graph=display(node.scope.path),
             tensor=self.baseline.name,
-            kind="weight" if self.is_weight else "activation",
+            kind="bias" if self.is_bias else "weight" if self.is_weight else "activation",
             format=self.fmt.name,
             granularity=str(self.entry.granularity or ""),
             max_steps=self.max_steps,
@@ -184,6 +198,13 @@ class _Distances:
         return cls(quotient, steps, max(unit_roundoff(scale.dtype), unit_roundoff(x.dtype)))
 
 
+def bounds_of(entry: QdqNode, index: ModelIndex) -> ImposedBounds:
+    """Return the bounds that a Q imposes in place of a Relu or Clip, or no bounds if they are unknown."""
+    with suppress(UnknownBoundsError):
+        return imposed_bounds(entry, index)
+    return NO_BOUNDS
+
+
 def find_boundaries(index: ModelIndex, matcher: BaselineMatcher) -> tuple[list[Boundary], list[QdqNode]]:
     """Return every quantized tensor of a model with its counterpart in a baseline, and the nodes without one."""
     found: list[Boundary] = []
@@ -198,13 +219,35 @@ def find_boundaries(index: ModelIndex, matcher: BaselineMatcher) -> tuple[list[B
             lonely.append(entry)
             continue
         is_weight = entry.data is not None and index.is_constant(entry.data)
-        boundary = Boundary(entry, codes, counterpart, fmt, is_weight)
+        boundary = Boundary(entry, codes, counterpart, fmt, is_weight, _is_bias(index, entry))
         noted = notes.get((counterpart.scope.path, counterpart.name))
+        if not is_weight:
+            boundary.bounds = bounds_of(entry, index)
         if boundary.is_packed:
             boundary.by_data = GptqCheck(noted) if noted is not None else None
-            boundary.fit = PairError(entry, fmt)
+            boundary.fit = None if boundary.is_bias else PairError(entry, fmt)
         found.append(boundary)
     return found, lonely
+
+
+def _is_bias(index: ModelIndex, entry: QdqNode) -> bool:
+    """Return whether stored codes are biases whose scale is the scale of the input times that of the weight."""
+    scale = index.constant(entry.scale) if entry.scale is not None and not entry.is_quantize else None
+    for use in entry.uses:
+        op = ops.product(use.node)
+        if scale is None or op is None or op.bias_input != use.index:
+            return False
+        sides = [index.qdq.dequantizer_of(use.node.input(at)) for at in (0, op.weight_input)]
+        one, other = (None if side is None or side.scale is None else index.constant(side.scale) for side in sides)
+        if one is None or other is None or one.size != 1 or other.size not in {1, scale.size}:
+            return False
+        if not np.allclose(scale.reshape(-1), one.reshape(-1) * other.reshape(-1), rtol=SAME_SCALE, atol=0):
+            return False
+    return scale is not None and bool(entry.uses)
+
+
+SAME_SCALE = 1e-3
+"""How far the scale of a bias may be from the product of the two scales, as a share: tools round it differently."""
 
 
 def _codes(index: ModelIndex, entry: QdqNode) -> Value | None:

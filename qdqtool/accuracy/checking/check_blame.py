@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -12,9 +12,16 @@ from qdqtool.accuracy.checking.limits import FIND_LAYERS
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns
-from qdqtool.accuracy.layers.noise_ranking import NoiseRanking, SearchBudget, blamed_layers, finite_db, rank_noise
-from qdqtool.accuracy.layers.qdq_switches import OtherConstant, add_switches
-from qdqtool.accuracy.report import BlameReport
+from qdqtool.accuracy.layers.noise_ranking import (
+    NoiseRanking,
+    SearchBudget,
+    blamed_layers,
+    finite_db,
+    rank_noise,
+    sqnr_with,
+)
+from qdqtool.accuracy.layers.qdq_switches import OtherConstant, QdqSwitches, add_switches
+from qdqtool.accuracy.report import BlameReport, NoiseCause
 from qdqtool.errors import QdqError
 from qdqtool.models.diff.matching import match
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -154,10 +161,14 @@ class BlameRequest:
     Attributes:
         always: Whether layers are named even if all gates on outputs hold.
         tick: Called after each run with the number of runs so far, and the largest number of runs.
+        clipping: The share of clipped values of each Q whose range clips much.
+        calibrator: The calibration method that the model records, if any.
     """
 
     always: bool = False
     tick: Progress | None = None
+    clipping: Mapping[QdqNode, float] = field(default_factory=dict)
+    calibrator: str = ""
 
 
 def with_blame(
@@ -169,14 +180,14 @@ def with_blame(
         return report
     worst = report.worst_output.name if report.worst_output is not None else None
     try:
-        blame = _blame(index, baseline, feeds, worst, request.tick)
+        blame = _blame(index, baseline, feeds, worst, request)
     except QdqError as error:
         blame = BlameReport(problem=error.message)
     return replace(report, blame=blame)
 
 
 def _blame(
-    index: ModelIndex, baseline: ModelIndex, feeds: Feeds, worst: str | None, tick: Progress | None
+    index: ModelIndex, baseline: ModelIndex, feeds: Feeds, worst: str | None, request: BlameRequest
 ) -> BlameReport:
     counterparts = {after: before for before, after in match(baseline.view, index.view)[0].items()}
     weights = _float_weights(index, baseline)
@@ -186,7 +197,7 @@ def _blame(
         return BlameReport(problem=f"no pair can be switched{left}", left_out=switches.left_out)
     with MaskedRuns(switches, [dict(sample) for sample in feeds.first(SAMPLES)]) as runs:
         budget = SearchBudget(RUNS, max(LEAST_SHARE, min(1.5 / len(switches.layers), 0.5)), NAMED)
-        found = rank_noise(switches.layers, runs, budget, worst, tick)
+        found = rank_noise(switches.layers, runs, budget, worst, request.tick)
         if found is None:
             return BlameReport(problem="no float output can be compared", left_out=switches.left_out)
         ranking, layers = _renamed(found, switches.layers, counterparts)
@@ -199,7 +210,30 @@ def _blame(
             rest_share=round(found.rest, 4),
             left_out=switches.left_out,
             float_db=_float_db(found.output, runs, baseline),
+            causes=_causes(switches, runs, found.output, request.clipping),
+            calibrator=request.calibrator,
         )
+
+
+def _causes(
+    switches: QdqSwitches, runs: MaskedRuns, output: str, clipping: Mapping[QdqNode, float]
+) -> tuple[NoiseCause, ...]:
+    """Measure the output without each part of the quantization, and with finer scales of weights."""
+    clipped, coarse = "clipping activations", "per-tensor weights"
+    parts: dict[str, list[int]] = {}
+    for number, switch in enumerate(switches.switches):
+        names = (switch.kind, clipped if switch.source in clipping else "", coarse if switch.per_channel else "")
+        for name in filter(None, names):
+            parts.setdefault(name, []).append(number)
+    found = []
+    for name, numbers in parts.items():
+        runs.switches = switches.per_channel() if name == coarse else switches
+        undone_db = sqnr_with(runs, output, {} if name == coarse else dict.fromkeys(numbers))
+        sites = {switches.switches[number].source for number in numbers}
+        share = max((share for entry, share in clipping.items() if name == clipped and entry in sites), default=0.0)
+        found.append((undone_db, NoiseCause(name, len(sites), finite_db(undone_db), round(share, 6))))
+    runs.switches = switches
+    return tuple(cause for _, cause in sorted(found, key=lambda each: -each[0]))
 
 
 def _float_weights(index: ModelIndex, baseline: ModelIndex) -> Callable[[QdqNode], Array | None]:

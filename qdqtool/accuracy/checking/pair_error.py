@@ -34,6 +34,8 @@ LEAST_DB_OF_8_BITS = 6.0
 """The same for formats of 8 and more bits. In models that are well made, no pair on real data was below 15.7 dB, and
 nearly all are above 25. A scale that is 1000 times too large or too small gives 0 dB in any integer format."""
 
+MOST = 0.5
+
 COUNTED_BITS = 8
 """Largest number of bits for which codes are counted."""
 
@@ -54,6 +56,7 @@ class PairError:
         elements: Values that were compared; NaN, infinities and masks are left out.
         nans: Values that are NaN.
         clipped: Values outside the range of the format.
+        clip_noise: ``sum((x - y)**2)`` of these.
         vanished: Values other than 0 that became 0.
         low: Smallest value of each channel, shape ``[channels]``, if the scale is per-axis; else of all, shape ``[1]``.
         high: Largest value, likewise.
@@ -70,6 +73,7 @@ class PairError:
     elements: int = 0
     nans: int = 0
     clipped: int = 0
+    clip_noise: float = 0.0
     vanished: int = 0
     low: Array = field(default_factory=lambda: np.full(1, np.inf))
     high: Array = field(default_factory=lambda: np.full(1, -np.inf))
@@ -102,7 +106,9 @@ class PairError:
         axis = normalize_axis(granularity.axis, x.ndim) if isinstance(granularity, PerAxis) else None
         difference = values - y
         self.elements += int(np.count_nonzero(kept))
-        self.clipped += int(np.count_nonzero(np.abs(difference) > step * work.type(self._outside())))
+        outside = np.abs(difference) > step * work.type(self._outside())
+        self.clipped += int(np.count_nonzero(outside))
+        self.clip_noise += float(np.sum(np.square(difference[outside], dtype=FLOAT64)))
         self.vanished += int(np.count_nonzero((values != 0) & (y == 0)))
         over = tuple(each for each in range(x.ndim) if each != axis)
         self.low = np.minimum(self.low, np.min(values, over, initial=np.inf, where=kept).reshape(-1))
@@ -184,6 +190,11 @@ class PairError:
     def clipped_share(self) -> float:
         """Share of the values outside the range."""
         return self.clipped / max(1, self.elements)
+
+    @property
+    def is_clipping(self) -> bool:
+        """Whether clipped values make most of the error."""
+        return self.clip_noise > MOST * float(np.sum(self.noise))
 
     @property
     def vanished_share(self) -> float:

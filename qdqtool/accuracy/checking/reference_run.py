@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
-from qdqtool.accuracy.checking.boundaries import Boundary, find_boundaries
+from qdqtool.accuracy.checking.boundaries import Boundary, bounds_of, find_boundaries
 from qdqtool.accuracy.checking.check_blame import BaselineMatcher
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.outputs import OutputCheck, output_checks
@@ -21,7 +21,6 @@ from qdqtool.models.graph.index.calls import nodes_with_several_values
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
-from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds, UnknownBoundsError, imposed_bounds
 from qdqtool.models.options import Profile
 from qdqtool.models.running.nonfinite import first_nonfinite
 from qdqtool.models.running.observer import Observer, Run
@@ -30,6 +29,9 @@ from qdqtool.models.running.own_support import plan_split
 from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.feeds import Feeds, Progress
 from qdqtool.samples.sample import Sample
+
+MUCH_CLIPPED = 0.05
+"""A range that is chosen for the least squared error clips less than 1 in 100 values of a normal distribution."""
 
 
 class CheckJob:
@@ -69,7 +71,7 @@ class CheckJob:
             entry: NodeCheck(entry, own=own.get(entry, "")) for entry in index.qdq.nodes
         }
         self.pair_errors: dict[QdqNode, PairError] = {
-            entry: PairError(entry, fmt, _bounds(entry, index))
+            entry: PairError(entry, fmt, bounds_of(entry, index))
             for entry in index.qdq.nodes
             if entry.is_quantize and (fmt := format_of(entry)) is not None
         }
@@ -101,6 +103,16 @@ class CheckJob:
             self._note_problems(watcher.model)
             self.sinks.finish()
         self._add_constants()
+
+    @property
+    def clipping(self) -> dict[QdqNode, float]:
+        """The share of clipped values of each Q that clips many values of the baseline, or whose error clipping makes.
+
+        Behind a range that clips, the next one may fit what is left of its values.
+        """
+        found = {entry: error.clipped_share for entry, error in self.pair_errors.items() if error.is_clipping}
+        far = (each for each in self.boundaries if not each.is_weight and each.clipped_share > MUCH_CLIPPED)
+        return found | {each.entry: each.clipped_share for each in far}
 
     def watched(self) -> list[Value]:
         """Return the model's tensors that are read in every run."""
@@ -213,13 +225,6 @@ class CheckJob:
             problem = observer.problem(made) if made is not None else "its output has no name"
             if problem is not None:
                 check.problem = problem
-
-
-def _bounds(entry: QdqNode, index: ModelIndex) -> ImposedBounds:
-    """Return the bounds that a Q imposes in place of a Relu or Clip, or no bounds if they are unknown."""
-    with suppress(UnknownBoundsError):
-        return imposed_bounds(entry, index)
-    return NO_BOUNDS
 
 
 class _Watcher:

@@ -118,7 +118,7 @@ class BoundaryResult:
         node: Label of the QuantizeLinear, or of the DequantizeLinear of a packed weight.
         graph: Its scope; empty for the main graph.
         tensor: Name of the tensor in the baseline.
-        kind: ``activation`` or ``weight``.
+        kind: ``activation``, ``weight``, or ``bias`` for a bias in the steps of the sums that it is added to.
         format: Number format.
         granularity: Which elements share a scale, in words.
         max_steps: Largest distance of the dequantized value from the baseline, in quantization steps.

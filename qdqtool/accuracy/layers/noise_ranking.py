@@ -180,6 +180,12 @@ class _Halving:
         return _level(self.runs.noise(setting), self.output)
 
 
+def sqnr_with(runs: MaskedRuns, output: str, setting: Setting) -> float:
+    """Return the SQNR of an output in dB with some pairs switched; infinite where it has no noise."""
+    noise, number = runs.noise(setting), runs.outputs.index(output)
+    return float(decibels(float(noise.signal.sum(axis=0)[number]), _level(noise, number)))
+
+
 def _worst(whole: Noise, names: Sequence[str], wanted: str | None) -> int | None:
     active = np.flatnonzero(whole.active)
     if wanted in names and names.index(wanted) in active:

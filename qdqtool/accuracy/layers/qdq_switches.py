@@ -9,9 +9,10 @@ baseline. A bias that was corrected during quantization is switched with its lay
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
+from onnx import TensorProto
 
 from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.masked_model import Setting
@@ -25,8 +26,12 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, UnknownBoundsError, imposed_bounds
 from qdqtool.models.running.own_nodes import granularity_of, output_type_of
 from qdqtool.models.transforms.restored_bounds import check_restorable, restore
-from qdqtool.numerics.affine import dequantize
-from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics import formats
+from qdqtool.numerics.affine import dequantize, fake_quantize
+from qdqtool.numerics.derive import scale_from_tensor
+from qdqtool.numerics.dtypes import FLOAT32, Array
+from qdqtool.numerics.granularity import PerAxis, PerTensor
+from qdqtool.numerics.scheme import QuantScheme
 
 FloatWeight = Callable[[QdqNode], Array | None]
 """Returns the float weight that the codes of a DQ represent, or None if it is unknown."""
@@ -48,12 +53,24 @@ class OtherConstant:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Switch:
-    """One switch: the name of its input, and the value of the input for a pair that is on or off."""
+class Switch:
+    """One switch.
+
+    Attributes:
+        name: The name of its input.
+        on: The value of the input for a pair that is on.
+        off: The value for a pair that is off.
+        kind: ``activations``, ``weights`` or ``biases``.
+        source: The Q of an activation, the DQ of stored codes, or the node that reads another constant.
+        per_channel: Makes the value with one scale for each channel; None where there is one for each, or no channel.
+    """
 
     name: str
     on: Array
     off: Array
+    kind: str
+    source: QdqNode | NodeView
+    per_channel: Callable[[], Array] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,22 +81,28 @@ class QdqSwitches:
         model: The model; besides its original inputs it has those of :meth:`feeds`.
         layers: Its layers, in the order of the graph. Their sites are numbers of switches.
         left_out: Pairs that always stay on, with the reason, in words.
+        switches: The switches; a pair has one for each reader.
     """
 
     model: Model
     layers: tuple[Layer, ...]
     left_out: tuple[str, ...]
-    _switches: Sequence[_Switch] = field(default_factory=list)
+    switches: Sequence[Switch] = field(default_factory=list)
 
     @property
     def all_float(self) -> Setting:
         """The setting with every pair switched off."""
-        return dict.fromkeys(range(len(self._switches)))
+        return dict.fromkeys(range(len(self.switches)))
+
+    def per_channel(self) -> "QdqSwitches":
+        """Return the same model whose weights have one scale for each channel where they are on."""
+        finer = [each if each.per_channel is None else replace(each, on=each.per_channel()) for each in self.switches]
+        return replace(self, switches=finer)
 
     def feeds(self, setting: Setting) -> dict[str, Array]:
         """Return the arrays of the inputs that switch pairs."""
         return {
-            switch.name: switch.off if number in setting else switch.on for number, switch in enumerate(self._switches)
+            switch.name: switch.off if number in setting else switch.on for number, switch in enumerate(self.switches)
         }
 
 
@@ -93,7 +116,7 @@ class _Switcher(SwitchBuilder):
         super().__init__(index.view)
         self._index = index
         self._float_weight = float_weight
-        self._switches: list[_Switch] = []
+        self._switches: list[Switch] = []
         self._sites: dict[NodeView, list[int]] = {}
         self._left_out: list[str] = []
         self._plains: dict[QdqNode, str] = {}
@@ -136,18 +159,20 @@ class _Switcher(SwitchBuilder):
         if y.is_output:
             dequantized = self.rename(y, entry.node)
             maker = x.producer if x.producer is not None else entry.node
-            self._add_switch(entry, maker, (dequantized, plain), y.name)
+            self._add_switch(quantizer, maker, (dequantized, plain), y.name)
         for reader, uses in readers.items():
             switched = self._namer.tensor(f"{y.name}_switched")
-            self._add_switch(entry, reader, (dequantized, plain), switched)
+            self._add_switch(quantizer, reader, (dequantized, plain), switched)
             self._read(uses, switched)
         self._dead.keep(y)
         return ""
 
-    def _add_switch(self, entry: QdqNode, layer: NodeView, choice: tuple[str, str], made: str) -> None:
+    def _add_switch(self, quantizer: QdqNode, layer: NodeView, choice: tuple[str, str], made: str) -> None:
         """Add the switch of one layer between the tensors after and before a pair."""
-        mask = self.add_where(entry.node.scope.path, choice, made)
-        self._note(layer, _Switch(mask, np.array(True), np.array(False)))
+        mask = self.add_where(quantizer.node.scope.path, choice, made)
+        is_weight = quantizer.data is not None and self._index.is_constant(quantizer.data)
+        kind = "weights" if is_weight else "activations"
+        self._note(layer, Switch(mask, np.array(True), np.array(False), kind, quantizer))
 
     def _plain(self, quantizer: QdqNode, x: Value) -> str:
         """Return the float tensor that replaces a pair: the input of the Q, after an imposed Relu or Clip."""
@@ -176,7 +201,8 @@ class _Switcher(SwitchBuilder):
         if stored is None or stored.shape != plain.shape:
             return "the weight of the baseline has another shape"
         for reader, uses in readers.items():
-            self._note(reader, self._constant(f"{entry.node.key[0]}_weight", stored, plain, uses))
+            switch = self._constant(f"{entry.node.key[0]}_weight", (stored, plain), uses, entry)
+            self._note(reader, replace(switch, per_channel=_per_channel(entry, reader, uses, plain)))
         return ""
 
     def _add_constant(self, other: OtherConstant) -> None:
@@ -187,20 +213,42 @@ class _Switcher(SwitchBuilder):
             self._left_out.append(f"{other.node.label}: its constant is not that of the baseline, and no pair")
             return
         uses = [use for use in value.uses if use.node is other.node and use.index == other.index]
-        self._note(holder, self._constant(f"{value.name}_constant", stored, other.plain, uses))
+        self._note(holder, self._constant(f"{value.name}_constant", (stored, other.plain), uses, other.node))
 
-    def _constant(self, base: str, on: Array, off: Array, uses: Sequence[Use]) -> _Switch:
+    def _constant(
+        self, base: str, values: tuple[Array, Array], uses: Sequence[Use], source: QdqNode | NodeView
+    ) -> Switch:
         """Replace a constant that some nodes read by an input."""
+        on, off = values
         name, read = self.add_array_input(base, on)
         self._read(uses, read)
-        return _Switch(name, fed(on), fed(off.astype(on.dtype)).reshape(on.shape))
+        is_weight = isinstance(source, QdqNode) and source.quantized_type != TensorProto.INT32
+        kind = "weights" if is_weight else "biases"
+        return Switch(name, fed(on), fed(off.astype(on.dtype)).reshape(on.shape), kind, source)
 
     def _read(self, uses: Sequence[Use], tensor: str) -> None:
         self.read([(use.node, use.index) for use in uses], tensor)
 
-    def _note(self, reader: NodeView, switch: _Switch) -> None:
+    def _note(self, reader: NodeView, switch: Switch) -> None:
         self._sites.setdefault(reader, []).append(len(self._switches))
         self._switches.append(switch)
+
+
+def _per_channel(entry: QdqNode, reader: NodeView, uses: Sequence[Use], plain: Array) -> Callable[[], Array] | None:
+    """Return what gives a weight of 8 bits with one scale the values that it has with one for each channel."""
+    product = ops.product(reader)
+    axis = product.weight_axis(reader, plain.ndim) if product is not None else None
+    is_coarse = entry.quantized_type in {TensorProto.INT8, TensorProto.UINT8} and entry.granularity == PerTensor()
+    if axis is None or not is_coarse or plain.shape[axis] == 1 or any(use.node is not reader for use in uses):
+        return None
+    fmt, granularity = formats.get("int8"), PerAxis(axis)
+
+    def values() -> Array:
+        real = plain.astype(FLOAT32, copy=False)
+        params = scale_from_tensor(real, QuantScheme(fmt, granularity))
+        return fed(fake_quantize(real, params.scale, fmt, granularity))
+
+    return values
 
 
 def _readers(entry: QdqNode) -> Mapping[NodeView, list[Use]]:

@@ -31,6 +31,7 @@ class BeforeActivation(Rule):
     affects = impacts(tensorrt=CAUTION)
     remedy = "move the pair behind the activation, and calibrate it there"
     offers = (BEHIND, SIGNED_ZERO)
+    cause = "pairs in front of an activation function"
     VALID = examples("""
         the pair stands behind Relu:
             agraph (float[1,2] x) => (float[1,2] y)

@@ -26,6 +26,7 @@ class BiasQuantized(Rule):
     affects = impacts(tensorrt=REFUSED)
     remedy = "store the bias as float (in ONNX Runtime: QuantizeBias=False)"
     offers = (FLOAT,)
+    cause = "biases stored as codes"
     VALID = examples("""
         a float bias:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)

@@ -30,6 +30,7 @@ class OpsetTooLow(Rule):
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=CAUTION)
     remedy = "upgrade the model's opset"
     offers = (RAISED,)
+    cause = "nodes that need a later opset"
     VALID = examples("""
         int4 at opset 21:
             agraph (float[1,2] x) => (float[1,2] y) <int4[2,2] w = {33, 67}, float ws = {0.1}> {
@@ -66,7 +67,15 @@ class OpsetTooLow(Rule):
             expected = f"at least opset {first}"
             impact = SUSPECT if reads_axis_1(entry, target) and _is_read(context, entry) else None
             fixes = () if number else (raised,)
-            yield Fault(message, entry.node, found=f"opset {opset}", expected=expected, impact=impact, fixes=fixes)
+            yield Fault(
+                message,
+                entry.node,
+                found=f"opset {opset}",
+                expected=expected,
+                impact=impact,
+                fixes=fixes,
+                fixed_by=RAISED if number else None,
+            )
 
 
 def _too_new(context: RuleContext, entry: QdqNode) -> Iterator[tuple[str, int]]:

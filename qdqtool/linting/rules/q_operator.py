@@ -44,6 +44,7 @@ class QOperator(Rule):
         "`qdqtool normalize MODEL -o OUT` writes most of them as Q/DQ; or export in Q/DQ form (in ONNX Runtime:"
         " quantize_static with quant_format=QuantFormat.QDQ)"
     )
+    cause = "operators of another quantized form"
     VALID = examples("""
         Q/DQ around a MatMul:
             agraph (float[1,2] x) => (float[1,2] y) <int8[2,2] w = {1,2,3,4}, float ws = {0.1}, int8 wz = {0}> {

@@ -8,7 +8,7 @@ from qdqtool.linting.rules.support.blocks import is_bias
 from qdqtool.linting.rules.support.reach import reachable
 from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Faults, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.linting.rules.support.words import kind, legal_types, short
+from qdqtool.linting.rules.support.words import kind, kind_of_data, legal_types, short
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView, Scope, Value
 from qdqtool.models.targets import Target
@@ -91,7 +91,17 @@ class QuantizedType(Rule):
             codes = entry.output if entry.is_quantize else entry.data
             expected, impact = legal_types(legal, quantized, target), _impact(entry, target)
             fixes = symmetric_fixes(context, entry) if target.family == "tensorrt" else ()
-            yield Fault(message, entry.node, codes, found=quantized, expected=expected, impact=impact, fixes=fixes)
+            cause = f"{quantized} {kind_of_data(entry, context.qdq)}"
+            yield Fault(
+                message,
+                entry.node,
+                codes,
+                found=quantized,
+                expected=expected,
+                impact=impact,
+                fixes=fixes,
+                cause=cause,
+            )
 
 
 def _is_reported_here(entry: QdqNode) -> bool:

@@ -9,7 +9,7 @@ from qdqtool.linting.rules.fixes.unquantize import FLOAT
 from qdqtool.linting.rules.support.extents import of_values
 from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import MAX_STEPS, RuleContext, as_reals
-from qdqtool.linting.rules.support.words import kind, offenders, short
+from qdqtool.linting.rules.support.words import kind, kind_of_data, offenders, short
 from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
@@ -88,6 +88,7 @@ class ZeroPointValue(Rule):
                 extent=extent,
                 impact=impact,
                 fixes=fixes,
+                cause=f"asymmetric {kind_of_data(entry, context.qdq)}",
             )
 
 

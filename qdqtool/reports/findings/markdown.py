@@ -5,8 +5,8 @@ import re
 from qdqtool.errors import escape
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
-from qdqtool.linting.report import ModelReport, ValidateReport
-from qdqtool.reports.finding_words import counts, place, worst_first
+from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
+from qdqtool.reports.finding_words import counts, diagnosis, place, worst_first
 
 SHOWN = 200
 """Largest number of findings in the table; the summary page of a CI job holds 1 MiB."""
@@ -20,6 +20,8 @@ def render(report: ValidateReport) -> str:
     lines.append("|---|---|---|---|---|---|")
     for model in report.models:
         lines += _verdicts(model)
+    for model in report.models:
+        lines += [line for target in model.targets if target.causes for line in _diagnosis(model, target)]
     found = list(worst_first(report))
     if found:
         lines += ["", "| code | severity | effect | model | target | node | finding |", "|---|---|---|---|---|---|---|"]
@@ -43,6 +45,16 @@ def _verdicts(model: ModelReport) -> list[str]:
         numbers = " | ".join(str(severities.count(severity)) for severity in ("error", "warning", "info"))
         rows.append(f"| {path} | {target.target} | {target.verdict} | {numbers} |")
     return rows
+
+
+def _diagnosis(model: ModelReport, target: TargetReport) -> list[str]:
+    first, *others = diagnosis(model, target)
+    return [
+        "",
+        f"{_text(model.path)} for {target.target}: {first}",
+        "",
+        *(f"- {_literal(each.strip())}" for each in others),
+    ]
 
 
 def _row(finding: Finding, path: str, target: str) -> str:

@@ -88,6 +88,8 @@ def _fixes(card: RuleCard) -> Iterator[str]:
     if card.fixes:
         yield "**What `--fix` does.** It makes the first fix that fits ([labels](../how-to/validate.md)):"
         yield "\n".join(f"* *{fix.label}*: {fix.summary}" for fix in card.fixes)
+    else:
+        yield "**What `--fix` does.** Nothing: it has no automatic fix for this rule."
 
 
 def _example(example: ExampleCard) -> Iterator[str]:

@@ -15,7 +15,7 @@ from qdqtool.accuracy.search.blame import FAIR_DB
 from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.engines.report import NodePrecision
 from qdqtool.errors import plural
-from qdqtool.jobs.advice import MOST_HINTED, command, dominant_layers, excluding
+from qdqtool.jobs.advice import MOST_HINTED, clipping_cause, command, dominant_layers, excluding
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.linting.findings import Finding
@@ -51,6 +51,10 @@ def _lost_accuracy(check: CheckReport, fact: str, files: Files) -> Step:
     blame = check.blame
     if blame is None or not blame.layers:
         return Step(f"{fact}This command names the layers that cost the outputs most:", files.check("--blame"))
+    clipping = clipping_cause(blame)
+    if clipping is not None:
+        fact += f"The ranges clip up to {percentage(clipping.clipped_share)} of the values of a tensor. "
+        return Step(f"{fact}Ranges that hold all values come from:", files.quantize("--calibration-method", "max"))
     patterns = (pattern for layer in blame.layers for pattern in layer.exclude)
     fact += f"Most of the noise at {blame.output} comes from {_names(blame.layers)}. Leave them unquantized:"
     return Step(fact, files.quantize(*excluding(patterns)))

@@ -147,6 +147,10 @@ def _print_noise(report: CheckReport, console: Console) -> None:
         print_pairs_blamed(report.blame, console)
     if report.blame is None or not report.blame.layers:
         print_noisiest(report.boundaries, console)
+        if report.blame is None and report.worst_output is not None:
+            console.print(
+                "`--blame` names the layers that make the noise, as `--nodes-to-exclude` of quantize takes them"
+            )
 
 
 def _print_verdict(report: CheckReport, console: Console) -> None:

@@ -11,16 +11,16 @@ from rich.text import Text
 from qdqtool.errors import escape, plural
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding, Severity
-from qdqtool.linting.report import ModelReport, Statistics, TargetReport, ValidateReport
+from qdqtool.linting.report import REPEATED, ModelReport, Statistics, TargetReport, ValidateReport
 from qdqtool.linting.settings import Settings
 from qdqtool.models.targets import capability_name
-from qdqtool.reports.finding_words import counts, place
+from qdqtool.reports.finding_words import counts, diagnosis, place
 from qdqtool.reports.terminal import FittedTable, limit, print_rest
 
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
 
-SHOWN = 10
-"""Largest number of printed findings of one rule for one target; the others are counted."""
+EXAMPLES = 2
+"""Findings of a rule that are printed for one target where more than :data:`REPEATED` repeat; the rest is counted."""
 
 
 def render(report: ValidateReport, console: Console, *, show_context: bool = False, names_fixes: bool = True) -> None:
@@ -33,24 +33,24 @@ def render(report: ValidateReport, console: Console, *, show_context: bool = Fal
         names_fixes: Whether to end with the options that apply fixes; false after fixes were tried.
     """
     for model in report.models:
-        _model(model, console, show_context=show_context)
+        _model(model, console, show_context=show_context, is_fixed=not names_fixes)
     good = not report.summary.errors and not report.unreadable
     console.print(Text(counts(report), "bold green" if good else "bold red"))
     hidden = report.summary.ignored or report.summary.suppressed
     if report.settings is not None and hidden:
         console.print(f"settings: {escape(report.settings)}")
-    fixable = sum(finding.fixable for finding in report.findings)
-    if fixable and names_fixes:
-        console.print(_fix_hint(fixable, sum(finding.safe_fix for finding in report.findings)))
+    if names_fixes and any(finding.fixable for finding in report.findings):
+        console.print(_fix_hint(report))
 
 
-def _model(model: ModelReport, console: Console, *, show_context: bool) -> None:
+def _model(model: ModelReport, console: Console, *, show_context: bool, is_fixed: bool) -> None:
     if model.error is not None:
         console.print(Text.assemble((escape(model.path), "bold"), ": ", ("unreadable", "bold red")))
         console.print(f"  {escape(model.error)}")
         console.print()
     for names, target in _alike(model):
-        _target(f" for {', '.join(names)}: ", model, target, console, show_context=show_context)
+        heading = f" for {', '.join(names)}: "
+        _target(heading, model, target, console, show_context=show_context, is_fixed=is_fixed)
 
 
 def _alike(model: ModelReport) -> list[tuple[list[str], TargetReport]]:
@@ -67,9 +67,13 @@ def _alike(model: ModelReport) -> list[tuple[list[str], TargetReport]]:
     ]
 
 
-def _target(names: str, model: ModelReport, target: TargetReport, console: Console, *, show_context: bool) -> None:
+def _target(
+    names: str, model: ModelReport, target: TargetReport, console: Console, *, show_context: bool, is_fixed: bool
+) -> None:
     verdict = ("fail", "bold red") if target.verdict == "fail" else ("pass", "bold green")
     console.print(Text.assemble((escape(model.path), "bold"), names, verdict, _left_out(model, target)))
+    for line in diagnosis(model, target, is_fixed=is_fixed):
+        console.print(f"  {line}", soft_wrap="`" in line)
     by_rule: dict[tuple[Severity, str], list[Finding]] = {}
     for finding in target.findings:
         by_rule.setdefault((finding.severity, finding.code), []).append(finding)
@@ -98,12 +102,14 @@ def _left_out(model: ModelReport, target: TargetReport) -> str:
 
 
 def _rule(findings: list[Finding], path: str, console: Console, *, show_context: bool) -> None:
-    for finding in findings[: limit(console, SHOWN)]:
+    most = REPEATED if len(findings) <= REPEATED else EXAMPLES
+    for finding in findings[: limit(console, most)]:
         console.print(_line(finding))
         if show_context and finding.context:
             console.print(Text(f"    graph: {escape(finding.context)}", "dim"))
-    print_rest(len(findings), SHOWN, console, what=f"more of {findings[0].code}")
-    console.print(Text(f"    fix: {escape(_remedy(findings[0].code, path))}", "dim"))
+    print_rest(len(findings), most, console, what=f"more of {findings[0].code}")
+    manual = "" if any(finding.fixable for finding in findings) else " by hand"
+    console.print(Text(f"    fix{manual}: {escape(_remedy(findings[0].code, path))}", "dim"))
 
 
 def _remedy(code: str, path: str) -> str:
@@ -127,12 +133,22 @@ def _line(finding: Finding) -> Text:
     return line
 
 
-def _fix_hint(fixable: int, safe: int) -> str:
-    """Return how many findings have a fix, how many fixes are safe, and the options that apply them."""
-    options = "--fix -o FILE" if safe else "--fix --unsafe-fixes -o FILE"
-    count = f"up to {safe}" if safe else "none"
-    others = ", with --unsafe-fixes the others too" if 0 < safe < fixable else ""
-    return f"{fixable} can be fixed, {count} by safe edits: {options} makes them{others}; --diff shows them"
+def _fix_hint(report: ValidateReport) -> str:
+    """Return how many findings have a safe fix, another one and none, and the options that make them."""
+    place = "-o FILE" if len(report.models) == 1 else "--in-place"
+    # One edit mends what several targets report.
+    found = {
+        (model.path, each.code, each.graph, each.node, each.message): each
+        for model in report.models
+        for target in model.targets
+        for each in target.findings
+    }.values()
+    safe = sum(finding.safe_fix for finding in found)
+    unsafe = sum(finding.fixable for finding in found) - safe
+    ways = [f"{safe} by safe edits (--fix {place})"] if safe else []
+    ways += [f"{unsafe} by edits that change numbers (--fix --unsafe-fixes {place})"] if unsafe else []
+    ways += [f"{none} by hand"] if (none := len(found) - safe - unsafe) else []
+    return f"to fix: {', '.join(ways)}; --diff shows the edits"
 
 
 def render_statistics(report: Statistics, console: Console) -> None:

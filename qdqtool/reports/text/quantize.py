@@ -98,6 +98,9 @@ def _print_noise(report: QuantizeReport, console: Console) -> None:
     """Print the layers that make the noise at the worst output or, if none is known, the pairs with most noise."""
     if report.blame is not None:
         print_blame(report.blame, console)
+        used = report.calibration
+        if report.blame.layers and used is not None and used.method_used == "percentile":
+            console.print("the method 'percentile' clips values: `--calibration-method max` clips none")
     if report.accuracy is not None and (lists_all(console) or report.blame is None or not report.blame.layers):
         print_pair_errors(report.accuracy.worst, console)
 

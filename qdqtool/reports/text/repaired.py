@@ -43,6 +43,8 @@ def _model(model: FixedModel, console: Console) -> None:
     safe = sum(change.label == "safe" for change in changes)
     verb = "would be made" if model.diff is not None else "made"
     words = f"{plural(len(changes), 'change')} {verb} ({safe} safe, {len(changes) - safe} unsafe)"
+    if not changes:
+        words = "nothing was changed" + (": the output is a copy of the model" if model.output else "")
     console.print(Text.assemble((escape(model.path), "bold"), f": {words}"))
     print_repaired(model.repaired, console)
     for line in (model.diff or "").splitlines():
@@ -130,7 +132,8 @@ def _grouped(items: Sequence[Each], console: Console) -> Iterator[list[Each]]:
     """Yield groups of items that differ only in node and names; with ``--verbose`` each item is its own group."""
     groups: dict[Hashable, list[Each]] = {}
     for index, item in enumerate(items):
-        key = replace(item, node=None, graph="", description=_pattern(item.description))
+        # The numbers of one tensor follow a colon.
+        key = replace(item, node=None, graph="", description=_pattern(item.description).partition(": ")[0])
         groups.setdefault(index if lists_all(console) else key, []).append(item)
     yield from groups.values()
 
@@ -168,8 +171,9 @@ def _described(line: Text, group: Sequence[Each]) -> Text:
     if places:
         more = ", …" if len(places) > SHOWN else ""
         line.append(", ".join(map(escape, list(places)[:SHOWN])) + more, "cyan").append(": ")
-    described = group[0].description
-    return line.append(escape(described if len(group) == 1 else _pattern(described)))
+    described = {group[0].description} if len(group) == 1 else {_pattern(each.description) for each in group}
+    alike = described.pop() if len(described) == 1 else described.pop().partition(": ")[0]
+    return line.append(escape(alike))
 
 
 def _output(output: OutputChange) -> Text:

@@ -34,6 +34,8 @@ def render_rule(report: RuleCard, console: Console) -> None:
         console.print(Text.assemble((f"{heading}: ", "bold"), text))
     for fix in report.fixes:
         console.print(Text.assemble(("--fix", "bold"), f" ({fix.label}): {fix.summary}"))
+    if not report.fixes:
+        console.print(Text.assemble(("--fix", "bold"), ": has no automatic fix for it"))
     console.print()
     for impact in report.impacts:
         console.print(

@@ -12,12 +12,13 @@ from qdqtool.accuracy.report import (
     BlamedLayer,
     BlameReport,
     MetricEffect,
+    NoiseCause,
     SampleDistribution,
     TensorAccuracy,
     WorstSample,
 )
 from qdqtool.errors import escape, plural
-from qdqtool.jobs.advice import dominant_layers, excluding
+from qdqtool.jobs.advice import clipping_cause, dominant_layers, excluding
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.reports.bars import BarTable
 from qdqtool.reports.terminal import limit, placed, print_rest
@@ -125,7 +126,11 @@ def print_blame(blame: BlameReport, console: Console) -> None:
         console.print(f"of the other layers none makes more than {blame.rest_share:.0%} ({runs} of a sample)")
     options = shlex.join(excluding(word for layer in blame.layers for word in layer.exclude))
     whom = "it" if len(blame.layers) == 1 else "them"
-    console.print(f"to leave {whom} in float: `{escape(options)}`", soft_wrap=True)
+    clipping = clipping_cause(blame)
+    if clipping is None:
+        console.print(f"to leave {whom} in float: `{escape(options)}`", soft_wrap=True)
+    else:
+        console.print(_clipping(clipping, blame.calibrator), style="yellow", soft_wrap=True)
 
 
 FAR_DB = 10.0
@@ -134,6 +139,7 @@ FAR_DB = 10.0
 
 def print_pairs_blamed(blame: BlameReport, console: Console) -> None:
     """Print the layers whose pairs cost the output most, pairs that could not be switched, and unexplained noise."""
+    _print_causes(blame, console)
     print_blame(blame, console)
     if blame.float_db is not None and (blame.whole_db is None or blame.float_db < blame.whole_db + FAR_DB):
         console.print(
@@ -144,6 +150,32 @@ def print_pairs_blamed(blame: BlameReport, console: Console) -> None:
     for left in blame.left_out[: limit(console, SHOWN_LAYERS)]:
         console.print(f"always on  {escape(left)}")
     print_rest(len(blame.left_out), SHOWN_LAYERS, console)
+
+
+_UNDONE = {
+    "clipping activations": "activations in float whose range clips much",
+    "per-tensor weights": "weights with one scale for each channel instead of one",
+}
+
+
+def _print_causes(blame: BlameReport, console: Console) -> None:
+    """Print the SQNR of the worst output where one part of the quantization is undone."""
+    if len(blame.causes) < 2:
+        return
+    heading = f"{escape(blame.output)} has {_in_decibels(blame.whole_db)}, and with one part undone:"
+    console.print(Text(heading, "bold"))
+    for each in blame.causes:
+        undone = _UNDONE.get(each.cause, f"{escape(each.cause)} in float")
+        console.print(f"  {each.sites} x {undone}: {_in_decibels(each.undone_db)}")
+
+
+def _clipping(cause: NoiseCause, calibrator: str) -> str:
+    """Return what the ranges clip and how they are found anew."""
+    recorded = f" of the method '{escape(calibrator)}', which the model records," if calibrator else ""
+    return (
+        f"the ranges{recorded} clip up to {cause.clipped_share:.0%} of the values of a tensor: calibrate again before "
+        "leaving layers in float: `--calibration-method max`"
+    )
 
 
 def _print_blame_table(layers: tuple[BlamedLayer, ...], console: Console) -> None:
@@ -221,7 +253,8 @@ def print_noisiest(boundaries: Sequence[BoundaryResult], console: Console) -> No
         boundaries: The quantized tensors; tensors without noise or with a baseline of 0 have no SQNR.
         console: Where to print.
     """
-    noisy = [(found, found.sqnr_db) for found in boundaries if found.sqnr_db is not None]
+    # A bias that is small beside a step is lost, which no output shows.
+    noisy = [(each, each.sqnr_db) for each in boundaries if each.sqnr_db is not None and each.kind != "bias"]
     if not noisy:
         return
     shown = sorted(noisy, key=lambda each: each[1])[:SHOWN_TENSORS]

@@ -542,3 +542,46 @@ def test_only_packed_weights_carry_the_note() -> None:
     index, baseline = ModelIndex.of(model), ModelIndex.of(text_model(FLOAT))
     found, _ = find_boundaries(index, BaselineMatcher(baseline.view, index.view))
     assert [each.by_data.noted.error if each.by_data else None for each in found] == [None, 0.5, None]
+
+
+BIASED = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[1,2] x) => (float[1,2] y)
+<float s = {0.5}, int8 z = {0}, int8[2,2] w = {127, -127, 60, 127}, float ws = {0.02}, int32[2] b = {0, 1},
+ float bs = {%s}>
+{
+  q = QuantizeLinear (x, s, z)
+  d = DequantizeLinear (q, s, z)
+  wd = DequantizeLinear (w, ws)
+  bd = DequantizeLinear (b, bs)
+  y = Gemm (d, wd, bd)
+}
+"""
+BIASED_FLOAT = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[1,2] x) => (float[1,2] y) <float[2,2] wf = {2.54, -2.54, 1.2, 2.54}, float[2] bf = {%s}>
+{ y = Gemm (x, wf, bf) }
+"""
+
+
+@pytest.mark.parametrize(
+    ("scale", "bias", "kind", "passed"),
+    [("0.01", "0.0000001, 0.0104", "bias", True), ("0.04", "0.0001, 0.02", "weight", False)],
+)
+def test_a_bias_in_the_steps_of_its_layer_cannot_fit_better(scale: str, bias: str, kind: str, passed: bool) -> None:
+    report = check_model(text_model(BIASED % scale), baseline=text_model(BIASED_FLOAT % bias))
+    assert {each.tensor: each.kind for each in report.boundaries} == {"x": "activation", "wf": "weight", "bf": kind}
+    assert gate(report, "weights") is passed
+
+
+def test_what_a_q_does_in_place_of_a_relu_is_no_distance(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    g (float[1,4] x) => (float[1,4] y) <float s = {0.1}, uint8 z = {0}, float[1,4] w = {0,0,0,0}> {
+        m = Add (x, w)
+        %s
+    }"""
+    model = text_model(text % "q = QuantizeLinear (m, s, z) y = DequantizeLinear (q, s, z)")
+    np.savez(tmp_path / "d.npz", x=np.float32([[-5, -1, 1, 2]]))
+    report = check_model(model, baseline=text_model(text % "y = Relu (m)"), data=tmp_path / "d.npz")
+    (found,) = report.boundaries
+    assert (found.clipped, round(found.max_steps, 3)) == (0, 0)

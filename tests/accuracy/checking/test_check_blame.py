@@ -17,6 +17,7 @@ from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.accuracy.report import BlameReport
 from qdqtool.errors import UsageError
+from qdqtool.jobs.advice import clipping_cause
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -313,3 +314,67 @@ def test_nodes_without_outputs_are_no_calls(outputs: tuple[list[str], list[str]]
         views.append(GraphView(Model(model)))
     hop = Hop("a", is_call=True)
     assert BaselineMatcher(*views).tap(Tap("out", (hop,))).hops == (hop,)
+
+
+def shrunk(folder: Path, factor: float) -> None:
+    """Quantize the chain, then make every range of an activation narrower."""
+    quantized(folder, chain(5, uneven=1.0))
+    model = onnx.load(folder / "q.onnx")
+    scales = {node.input[1] for node in model.graph.node if node.op_type == "QuantizeLinear"}
+    for tensor in model.graph.initializer:
+        if tensor.name in scales:
+            value = onnx.numpy_helper.to_array(tensor)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(np.asarray(value * factor, value.dtype), tensor.name))
+    onnx.save(model, folder / "q.onnx")
+
+
+def test_each_part_is_undone_alone_and_its_gain_is_measured(tmp_path: Path):
+    shrunk(tmp_path, 1.0)
+    found = blame(tmp_path)
+    assert found.whole_db is not None
+    parts = {each.cause: each for each in found.causes}
+    assert {name: each.sites for name, each in parts.items()} == {"activations": 5, "weights": 5}
+    assert all(each.undone_db > found.whole_db for each in found.causes)
+    assert [each.undone_db for each in found.causes] == sorted((each.undone_db for each in found.causes), reverse=True)
+    assert clipping_cause(found) is None
+    assert found.calibrator == "max"
+
+
+def test_ranges_that_clip_are_named_before_layers(tmp_path: Path):
+    shrunk(tmp_path, 0.2)
+    found = blame(tmp_path)
+    text = printed(print_pairs_blamed, found)
+    clipping = clipping_cause(found)
+    assert clipping is not None
+    assert clipping.sites == 5
+    assert clipping.clipped_share > 0.05
+    assert "5 x activations in float whose range clips much: " in text
+    assert "the ranges of the method 'max', which the model records, clip up to " in text
+    assert "`--calibration-method max`" in text
+    assert "--nodes-to-exclude" not in text
+    shrunk(tmp_path, 1.0)
+    assert "--nodes-to-exclude" in printed(print_pairs_blamed, blame(tmp_path))
+
+
+def test_one_scale_for_all_channels_is_undone_by_one_for_each(tmp_path: Path):
+    random = np.random.default_rng(1)
+    weight = (random.normal(size=(16, 16)) * np.logspace(0, -3, 16)).astype(np.float32)
+    scale = np.float32(np.abs(weight).max() / 127)
+    text = """<ir_version: 10, opset_import: ["": 21]> g (float[4,16] x) => (float[4,16] y) { %s y = MatMul (x, w) }"""
+    plain, packed = (parser.parse_model(text % each) for each in ("", "w = DequantizeLinear (c, s)"))
+    plain.graph.initializer.append(onnx.numpy_helper.from_array(weight, "w"))
+    for name, array in (("c", np.rint(weight / scale).astype(np.int8)), ("s", scale)):
+        packed.graph.initializer.append(onnx.numpy_helper.from_array(np.asarray(array), name))
+    onnx.save(plain, tmp_path / "m.onnx")
+    onnx.save(packed, tmp_path / "q.onnx")
+    np.savez(tmp_path / "d.npz", x=random.normal(size=(8, 4, 16)).astype(np.float32).reshape(32, 16))
+
+    found = blame(tmp_path)
+    first, second = found.causes
+
+    assert (first.cause, first.undone_db) == ("weights", None)
+    assert (second.cause, second.sites) == ("per-tensor weights", 1)
+    assert found.whole_db is not None
+    assert second.undone_db is not None
+    assert second.undone_db > found.whole_db + 3
+    assert "1 x weights with one scale for each channel instead of one: " in printed(print_pairs_blamed, found)

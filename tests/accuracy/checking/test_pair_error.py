@@ -66,6 +66,12 @@ def test_the_ratio_is_that_of_the_dequantized_codes(scale: float, zero: int, kin
     assert found.clipped == np.count_nonzero(np.abs(X.astype(np.float64) - y) > scale * 0.51)
     assert found.vanished == np.count_nonzero((X != 0) & (y == 0))
     assert found.elements == X.size
+    outside = np.abs(X.astype(np.float64) - y) > scale * 0.51
+    assert found.clip_noise == pytest.approx(np.sum(np.square(X[outside].astype("f8") - y[outside])), rel=1e-6)
+
+
+def test_clipping_is_told_from_rounding() -> None:
+    assert [error_of(X, scale).is_clipping for scale in (30.0, 3e-5)] == [False, True]
 
 
 def test_a_scale_that_is_far_too_large_makes_zeros_and_one_that_is_far_too_small_clips() -> None:

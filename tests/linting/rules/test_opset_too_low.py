@@ -42,7 +42,8 @@ def test_one_fix_raises_the_opset_for_all():
 
     assert [finding.expected for finding, _ in told] == [f"at least opset {first}" for first in (19, 21, 19)]
     assert [fix.description for _, fault in told for fix in fault.fixes] == ["raises the opset from 18 to 21"]
-    assert [finding.fixable for finding, _ in told] == [True, False, False]
+    assert [finding.fixable for finding, _ in told] == [True, True, True]
+    assert all(finding.safe_fix for finding, _ in told)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import html
 import importlib.metadata
 import json
 import re
+from dataclasses import replace
 from urllib.parse import unquote
 from xml.etree import ElementTree as ET
 
@@ -14,7 +15,7 @@ from support.paths import ROOT
 from qdqtool import reports as _report
 from qdqtool.jobs.validate import validate_model
 from qdqtool.linting import rules
-from qdqtool.linting.report import ValidateReport
+from qdqtool.linting.report import ValidateReport, with_findings
 from qdqtool.linting.rules import Example
 from qdqtool.models.graph.model import Model
 from qdqtool.registry import load_unit, unit_names
@@ -131,7 +132,7 @@ def test_github_annotations(report: ValidateReport):
         "::error file=models/bad.onnx,line=1,title=QP101 parameters.scale-value::DequantizeLinear -> wd: scale 'ws'"
     )
     assert any(line.startswith("::warning file=models/warn ä.onnx") for line in lines)
-    assert lines[-1].startswith("4 models, ")
+    assert lines[-1].startswith("4 models for 2 targets, ")
 
 
 def test_hostile_names_start_no_github_command(hostile: ValidateReport):
@@ -165,6 +166,17 @@ def test_junit_has_a_suite_for_each_model_and_a_case_for_each_rule(report: Valid
     for suite in root:
         assert int(suite.get("tests")) == len(suite)
     assert int(root.get("failures")) == len(root.findall(".//failure"))
+
+
+def test_markdown_starts_with_the_causes_that_repeat(report: ValidateReport):
+    model = next(each for each in report.models if each.targets and each.targets[0].findings)
+    finding = replace(model.targets[0].findings[0], cause="asymmetric activations")
+    target = with_findings(model.targets[0], [finding] * 11)
+    text = html.unescape(render("markdown", replace(report, models=(replace(model, targets=(target,)),))))
+
+    assert "11 of 11 findings repeat 1 cause:" in text
+    assert text.index("- 11 x asymmetric activations: ") < text.index("- shortest way: ") < text.index("| code |")
+    assert "shortest way" not in render("markdown", report)
 
 
 def test_hostile_names_stay_in_their_xml_elements(hostile: ValidateReport):

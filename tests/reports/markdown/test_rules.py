@@ -30,6 +30,8 @@ def test_a_page_has_reason_remedy_impacts_and_examples():
     assert f"**What to do.** {rule.remedy[:1].upper()}{rule.remedy[1:]}." in page
     assert "| target | severity | effect |" in page
     assert page.index("## Reported") < page.index("## Passed")
+    assert "has no automatic fix" not in page
+    assert "has no automatic fix" in pages()["QP106.md"]
     fixed = page.count("\nFixed (*")
     assert fixed
     assert page.count("```") == 2 * (len(rule.INVALID) + len(rule.VALID) + fixed)

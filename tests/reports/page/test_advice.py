@@ -143,6 +143,17 @@ def test_of_an_accuracy_the_layers_are_named_or_asked_for(name: str, tmp_path: P
     )
 
 
+def test_where_ranges_clip_they_are_found_anew_before_layers_stay_in_float(tmp_path: Path):
+    cause = {"cause": "clipping activations", "sites": 3, "undone_db": 20.0, "clipped_share": 0.15}
+    clipped = {**BLAMED, "whole_db": 5.0, "causes": [cause]}
+    (step,) = steps_of(missed_gates, tmp_path, check=missed("min-sqnr", blame=clipped), quantize=QUANTIZE)
+    assert "The ranges clip up to 15.00% of the values of a tensor." in step.fact
+    assert step.command == ("qdqtool quantize net.onnx --calib-data data.npz --calibration-method max -o NEW.onnx")
+    cause["undone_db"] = 7.0
+    (step,) = steps_of(missed_gates, tmp_path, check=missed("min-sqnr", blame=clipped), quantize=QUANTIZE)
+    assert "--nodes-to-exclude" in step.command
+
+
 def test_scales_that_do_not_fit_are_made_again_and_others_are_listed(tmp_path: Path):
     assert commands_of(missed_gates, tmp_path, check=missed("activations"), quantize=QUANTIZE) == [
         "qdqtool quantize net.onnx --calib-data data.npz -o NEW.onnx"

@@ -10,6 +10,7 @@ from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
 from qdqtool.linting.policy import Policy
 from qdqtool.linting.report import (
+    REPEATED,
     Ignored,
     ModelReport,
     RuleCount,
@@ -20,7 +21,7 @@ from qdqtool.linting.report import (
     target_report,
 )
 from qdqtool.linting.settings import Settings
-from qdqtool.reports.text.findings import SHOWN, render, render_settings, render_statistics
+from qdqtool.reports.text.findings import EXAMPLES, render, render_settings, render_statistics
 
 FINDING = Finding(
     code="QP101",
@@ -34,7 +35,7 @@ FINDING = Finding(
     expected="> 0",
     context="Relu -> n1 -> Conv",
 )
-FIX = f"    fix: {rules.get('QP101').remedy}"
+FIX = f"    fix by hand: {rules.get('QP101').remedy}"
 
 
 def judged(target: str, *findings: Finding, suppressed: int = 0, known: int = 0) -> TargetReport:
@@ -51,7 +52,9 @@ def lines(
 def test_a_command_in_the_fix_names_the_file_and_can_be_pasted():
     foreign = replace(FINDING, code="QT403")
     fix = lines(judged("onnx", foreign), path="some dir/m.onnx")[2]
-    assert fix.startswith("    fix: `qdqtool normalize 'some dir/m.onnx' -o 'some dir/m.qdq.onnx'` writes most of them")
+    assert fix.startswith(
+        "    fix by hand: `qdqtool normalize 'some dir/m.onnx' -o 'some dir/m.qdq.onnx'` writes most of them"
+    )
     assert ESCAPED in lines(judged("onnx", foreign), path=HOSTILE)[2]
 
 
@@ -65,11 +68,57 @@ def test_a_finding_about_the_model_has_no_place():
     assert lines(judged("onnx", about_model))[1] == "  error QP101 [refused] scale 's' is 0"
 
 
-def test_the_fix_of_a_rule_is_printed_once_and_long_lists_are_cut():
-    text = lines(judged("onnx", *[FINDING] * (SHOWN + 2)))
-    assert sum(" QP101 [refused]" in line for line in text) == SHOWN
-    assert "  … and 2 more of QP101 (-v lists all)" in text
+def test_the_fix_of_a_rule_is_printed_once_and_what_repeats_is_counted():
+    text = lines(judged("onnx", *[FINDING] * (REPEATED + 2)))
+    assert sum(" QP101 [refused]" in line for line in text) == EXAMPLES
+    assert f"  … and {REPEATED + 2 - EXAMPLES} more of QP101 (-v lists all)" in text
     assert text.count(FIX) == 1
+    few = lines(judged("onnx", *[FINDING] * REPEATED))
+    assert sum(" QP101 [refused]" in line for line in few) == REPEATED
+
+
+def test_findings_that_repeat_get_a_diagnosis_with_commands():
+    asymmetric = replace(FINDING, code="QP102", cause="asymmetric activations", fixable=True)
+    bias = replace(FINDING, code="QL301", op_type="DequantizeLinear", cause="biases stored as codes", fixable=True)
+    many = [replace(asymmetric, op_type=op) for op in ("QuantizeLinear", "DequantizeLinear") for _ in range(REPEATED)]
+    target = judged("tensorrt-rtx", *many, *[replace(bias, safe_fix=True)] * (REPEATED + 1), FINDING)
+    report = ValidateReport((ModelReport("a b.onnx", (target,), per_tensor_weights=3),), Summary())
+
+    assert printed(render, report).splitlines()[1:7] == [
+        "  31 of 32 findings repeat 2 causes:",
+        "    10 x asymmetric activations: 20 errors QP102",
+        "    11 x biases stored as codes: 11 errors QL301; a safe edit for all",
+        "    besides, 3 weights with one scale for all channels: one scale for each keeps more accuracy",
+        (
+            "  shortest way: quantize the float model again: `qdqtool quantize FLOAT.onnx --target tensorrt-rtx "
+            "--calib-data DATA -o 'a b.new.onnx'`"
+        ),
+        (
+            "  without the float model: `qdqtool quantize 'a b.onnx' --existing replace --target tensorrt-rtx "
+            "--calib-data DATA -o 'a b.new.onnx'`; its weights keep the rounding that they have"
+        ),
+    ]
+    assert not any("shortest way" in line for line in lines(judged("tensorrt", *many[:REPEATED])))
+
+
+def test_where_safe_edits_reach_every_error_they_are_the_shortest_way_until_they_were_tried():
+    bias = replace(FINDING, code="QL301", cause="biases stored as codes", fixable=True, safe_fix=True)
+    report = ValidateReport((ModelReport("m.onnx", (judged("tensorrt", *[bias] * (REPEATED + 1)),)),), Summary())
+
+    first, tried = printed(render, report), printed(render, report, names_fixes=False)
+    assert "shortest way: `qdqtool validate m.onnx --fix -o m.fixed.onnx`" in first
+    assert "qdqtool quantize" not in first
+    assert "--fix" not in tried
+    assert "safe edit" not in tried
+    assert "shortest way: quantize the float model again" in tried
+
+
+def test_another_quantized_form_is_not_quantized_again_in_place():
+    foreign = replace(FINDING, code="QT403", cause="operators of another quantized form")
+    text = "\n".join(lines(judged("tensorrt", *[foreign] * (REPEATED + 1))))
+    assert "11 errors QT403; no automatic fix" in text
+    assert "--existing replace" not in text
+    assert "qdqtool normalize m.onnx" in text
 
 
 def test_fixable_findings_lead_to_the_options():
@@ -77,17 +126,32 @@ def test_fixable_findings_lead_to_the_options():
     safe = replace(unsafe, safe_fix=True)
 
     def advice(*findings: Finding) -> str:
-        return lines(judged("onnx", *findings, FINDING))[-1]
+        apart = [replace(each, message=f"{number}") for number, each in enumerate(findings)]
+        return lines(judged("onnx", *apart))[-1]
 
-    assert advice(safe, safe) == "2 can be fixed, up to 2 by safe edits: --fix -o FILE makes them; --diff shows them"
-    assert advice(unsafe) == (
-        "1 can be fixed, none by safe edits: --fix --unsafe-fixes -o FILE makes them; --diff shows them"
+    assert advice(safe, safe) == "to fix: 2 by safe edits (--fix -o FILE); --diff shows the edits"
+    assert advice(unsafe, FINDING) == (
+        "to fix: 1 by edits that change numbers (--fix --unsafe-fixes -o FILE), 1 by hand; --diff shows the edits"
     )
     assert advice(safe, unsafe, unsafe) == (
-        "3 can be fixed, up to 1 by safe edits: --fix -o FILE makes them, with --unsafe-fixes the others too; "
-        "--diff shows them"
+        "to fix: 1 by safe edits (--fix -o FILE), 2 by edits that change numbers (--fix --unsafe-fixes -o FILE); "
+        "--diff shows the edits"
     )
     assert not any("--fix" in line for line in lines(judged("onnx", FINDING)))
+    assert lines(judged("onnx", unsafe))[-4] == f"    fix: {rules.get('QP101').remedy}"
+
+
+def test_one_edit_mends_what_two_targets_report():
+    safe = replace(FINDING, fixable=True, safe_fix=True)
+    text = lines(judged("onnx", safe), judged("ort-cpu", safe, replace(FINDING, message="2")))
+    assert text[-1] == "to fix: 1 by safe edits (--fix -o FILE), 1 by hand; --diff shows the edits"
+
+
+def test_one_output_file_is_not_advised_for_two_models():
+    models = tuple(ModelReport(name, (judged("onnx", replace(FINDING, fixable=True)),)) for name in "ab")
+    text = printed(render, ValidateReport(models, Summary()))
+    assert "(--fix --unsafe-fixes --in-place)" in text
+    assert "-o FILE" not in text
 
 
 def test_strings_of_the_model_are_escaped():

@@ -117,6 +117,9 @@ def test_the_layers_that_make_the_noise_stand_in_front_of_the_verdict_and_else_t
     assert found[-6] == layers
     assert found[-1] == VERDICT
     assert not any(line.startswith(pairs) for line in found)
+    clips = "the method 'percentile' clips values: `--calibration-method max` clips none"
+    assert clips not in found
+    assert clips in lines(accuracy=accuracy, blame=blame, calibration=replace(USED, method="percentile"))
     for unknown in (None, replace(blame, layers=())):
         found = lines(accuracy=accuracy, blame=unknown)
         assert found[-5].startswith(pairs)

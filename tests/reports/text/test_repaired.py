@@ -129,6 +129,20 @@ def test_changes_are_counted_by_label_and_the_file_is_named():
     assert text[3:6] == ["wrote f.onnx", "weights in f.data", ""]
 
 
+@pytest.mark.parametrize(("output", "words"), [("f.onnx", ": the output is a copy of the model"), (None, "")])
+def test_nothing_changed_is_said(output: str | None, words: str):
+    assert fixed(repaired=Repaired(), output=output)[0] == f"m.onnx: nothing was changed{words}"
+
+
+def test_fixes_that_differ_in_the_numbers_of_a_tensor_are_counted_together():
+    many = [replace(REFUSED, description=f"quantizes it: scale {number}", node=f"n{number}") for number in range(3)]
+    (line,) = lines(refused=tuple(many))
+    assert line.startswith("  3 × not applied")  # noqa: RUF001 -- the sign that is printed
+    assert line.endswith(f"n0, n1, n2: quantizes it: {REFUSED.reason}")
+    (line,) = lines(refused=(many[1],))
+    assert "quantizes it: scale 1: " in line
+
+
 def test_an_unreadable_model_has_only_its_error():
     assert fixed(repaired=None, output=None, error="no such file") == [
         "m.onnx: unreadable",

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from support.printed import cells, printed
 
-from qdqtool.jobs.catalogue import Catalogue, RuleCard, TargetImpact, catalogue
-from qdqtool.reports.text.rules import render
+from qdqtool.jobs.catalogue import Catalogue, RuleCard, TargetImpact, catalogue, explain
+from qdqtool.reports.text.rules import render, render_rule
 
 CARD = replace(catalogue().rules[0], code="QX001", name="group.name", summary="A summary.")
 
@@ -32,6 +32,13 @@ def test_a_pipe_gets_a_line_for_each_rule_whatever_the_width(monkeypatch: pytest
     lines = printed(render, found).splitlines()
     assert [line.split()[0] for line in lines[1 : len(found.rules) + 1]] == [card.code for card in found.rules]
     assert all(line.endswith(card.summary) for line, card in zip(lines[1:], found.rules, strict=False))
+
+
+@pytest.mark.parametrize(("code", "has_fix"), [("QP106", False), ("QP101", True)])
+def test_a_rule_says_whether_it_has_an_automatic_fix(code: str, has_fix: bool):
+    text = printed(render_rule, explain(code))
+    assert ("--fix: has no automatic fix for it" in text) is not has_fix
+    assert ("--fix (" in text) is has_fix
 
 
 def test_the_last_lines_count_the_rules_and_list_the_targets():

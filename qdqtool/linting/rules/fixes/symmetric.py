@@ -3,8 +3,12 @@
 Codes may be moved and joined between Q and DQ. All nodes that share codes are changed together.
 """
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
+import onnx
 from onnx import TensorProto
 
 from qdqtool.linting.rules.fixes.code_group import CodeGroup
@@ -27,6 +31,8 @@ from qdqtool.numerics.scheme import QuantParams, QuantScheme
 
 EXACT = Offer("safe", "stores signed codes with zero point 0 where these hold the same values, as of uint8 around 128")
 SYMMETRIC = Offer("unsafe", "quantizes symmetrically to int8, with scale max(|low|, |high|) / 127")
+
+_Reals = npt.NDArray[np.float64]
 
 SIGNED: dict[int, int] = {
     TensorProto.UINT8: TensorProto.INT8,
@@ -54,7 +60,31 @@ def symmetric_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
     symmetric = SYMMETRIC.fix(_described(context, entry), _symmetric, entry)
     if signed is None:
         return (symmetric,)
+    if not _may_be_exact(context, entry):
+        exact, wide = replace(exact, is_ruled_out=True), replace(wide, is_ruled_out=True)
     return (exact, symmetric) if signed == TensorProto.INT8 else (exact, wide, symmetric)
+
+
+MOST_READ = 1 << 20
+"""Largest number of stored codes that are read before a fix is written, to tell whether an exact one fits."""
+
+
+def _may_be_exact(context: RuleContext, entry: QdqNode) -> bool:
+    """Return whether signed codes can hold the values; of many stored codes nobody knows before they are read."""
+    fmt = format_of(entry.quantized_type)
+    assert fmt is not None
+    try:
+        given = parameters(context, entry)
+    except UnfitError:
+        return False
+    if given.zero_point is not None and fmt.low == 0 and np.all(as_reals(given.zero_point) == (fmt.high + 1) / 2):
+        return True
+    tensor = context.constants.direct(entry.data) if not entry.is_quantize and entry.data is not None else None
+    if tensor is None or math.prod(tensor.dims) > MOST_READ:
+        # Codes that a Q makes take the whole range.
+        return tensor is not None
+    codes, signed = _without_zero(context, tensor, given)[0], formats.get("int8")
+    return not codes.size or bool(codes.min() >= signed.low and codes.max() <= signed.high)
 
 
 def _keeps_codes(context: RuleContext, entry: QdqNode) -> bool:
@@ -101,17 +131,22 @@ def _recode(group: CodeGroup, draft: Draft, signed: NumberFormat) -> None:
     (value,) = group.constants
     tensor = draft.context.constants.direct(value)
     assert tensor is not None
-    shape = tuple(tensor.dims)
-    zero = np.asarray(0) if given.zero_point is None else expand(given.zero_point, shape, given.granularity)
-    codes = as_reals(read_array(draft.context.model, tensor)) - as_reals(zero)
+    codes, zero = _without_zero(draft.context, tensor, given)
     if codes.size and (codes.min() < signed.low or codes.max() > signed.high):
         raise UnfitError(f"codes less zero point reach from {codes.min():g} to {codes.max():g}, beyond {signed}")
-    _store(group, draft, value, signed, as_reals(zero))
+    _store(group, draft, value, signed, zero)
     for entry in group.entries:
         _zero(draft, entry, signed)
 
 
-def _store(group: CodeGroup, draft: Draft, value: Value, signed: NumberFormat, less: npt.NDArray[np.float64]) -> None:
+def _without_zero(context: RuleContext, tensor: onnx.TensorProto, given: Parameters) -> tuple[_Reals, _Reals]:
+    """Return stored codes less their zero point, and the zero point in a shape that fits them."""
+    shape = tuple(tensor.dims)
+    zero = as_reals(np.asarray(0) if given.zero_point is None else expand(given.zero_point, shape, given.granularity))
+    return as_reals(read_array(context.model, tensor)) - zero, zero
+
+
+def _store(group: CodeGroup, draft: Draft, value: Value, signed: NumberFormat, less: _Reals) -> None:
     tensor = group.context.constants.direct(value)
     assert tensor is not None
     model = draft.context.model
@@ -185,7 +220,7 @@ def _requantize_moved(group: CodeGroup, given: Parameters, draft: Draft) -> None
     group.set_types(draft, fmt.onnx_type)
 
 
-def _codes(group: CodeGroup, value: Value) -> npt.NDArray[np.float64]:
+def _codes(group: CodeGroup, value: Value) -> _Reals:
     tensor = group.context.constants.direct(value)
     assert tensor is not None
     return as_reals(read_array(group.context.model, tensor))

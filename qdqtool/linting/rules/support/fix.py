@@ -176,11 +176,13 @@ class Fix:
         offer: The kind of fix, one of the rule's offers.
         description: What the fix does here, in one line. Strings from the model are not escaped.
         write: Function that writes the edits; it raises :class:`UnfitError` if the values do not permit the fix.
+        is_ruled_out: Whether scale and zero point show already that the values do not permit it.
     """
 
     offer: Offer
     description: str
     write: Callable[[Draft], None]
+    is_ruled_out: bool = False
 
 
 def shaped(tensor: onnx.TensorProto, onnx_type: int) -> onnx.TensorProto:

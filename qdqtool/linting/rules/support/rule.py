@@ -119,6 +119,8 @@ class Fault:
             model.
         impact: The impact of this fault, if it differs from the rule's usual impact on the target.
         fixes: Alternative fixes, the best one first. A later fix is used if the earlier ones cannot be applied.
+        fixed_by: The kind of fix with which another fault removes this one too.
+        cause: What was done in many places where the fault repeats, if that is not the rule's usual cause.
     """
 
     message: str
@@ -130,6 +132,8 @@ class Fault:
     extent: Extent | None = None
     impact: Impact | None = None
     fixes: tuple[Fix, ...] = ()
+    fixed_by: Offer | None = None
+    cause: str = ""
 
 
 Faults: TypeAlias = Iterator[Fault]
@@ -149,6 +153,7 @@ class Rule(ABC):
         affects: Impact of a fault by target id or target family. Targets that are not listed are not checked.
         remedy: What to do about a fault, in one line.
         offers: The kinds of fix that ``--fix`` can apply, the best one first.
+        cause: What was done in many places where its findings repeat, in words; empty where nothing common is known.
         asks_parser: Whether the rule reports the faults that TensorRT's parser found, and none without it.
         VALID: Models that the rule accepts. If the rule affects TensorRT, TensorRT for RTX can build them.
         INVALID: Models that the rule reports.
@@ -160,6 +165,7 @@ class Rule(ABC):
     affects: ClassVar[Mapping[str, Impact]]
     remedy: ClassVar[str]
     offers: ClassVar[tuple[Offer, ...]] = ()
+    cause: ClassVar[str] = ""
     asks_parser: ClassVar[bool] = False
     VALID: ClassVar[tuple[Example, ...]]
     INVALID: ClassVar[tuple[Example, ...]]
@@ -187,6 +193,7 @@ class Rule(ABC):
 
     def _finding(self, fault: Fault, impact: Impact) -> Finding:
         node, tensor = fault.node, fault.tensor
+        offers = [fault.fixed_by, *(fix.offer for fix in fault.fixes if not fix.is_ruled_out)]
         return Finding(
             code=self.code,
             name=self.name,
@@ -200,8 +207,9 @@ class Rule(ABC):
             expected=fault.expected,
             found=fault.found,
             extent=_extent(fault, impact),
-            fixable=bool(fault.fixes),
-            safe_fix=any(fix.offer.label == "safe" for fix in fault.fixes),
+            fixable=bool(fault.fixes or fault.fixed_by),
+            safe_fix=any(each is not None and each.label == "safe" for each in offers),
+            cause=fault.cause or self.cause,
         )
 
 

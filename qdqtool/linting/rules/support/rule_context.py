@@ -27,6 +27,7 @@ from qdqtool.models.graph.io.load import check_text
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops import ProductOp
 from qdqtool.models.targets import Target
+from qdqtool.numerics.granularity import PerTensor
 
 Found = TypeVar("Found")
 
@@ -143,6 +144,11 @@ class RuleContext:
     def products(self) -> tuple[Product, ...]:
         """Every node that multiplies an activation with weights or with another activation."""
         return tuple(self._product(node, op) for node in self.nodes if (op := ops.product(node)) is not None)
+
+    def per_tensor_weights(self) -> int:
+        """Return the number of products whose quantized weight has one scale."""
+        weights = (each.right.dequantize for each in self.products if each.right is not None)
+        return sum(self.qdq.is_weight(entry) and entry.granularity == PerTensor() for entry in weights)
 
     @cached_property
     def readers_of_codes(self) -> Mapping[QdqNode, list[tuple[Product, int]]]:

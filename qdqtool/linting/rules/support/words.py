@@ -9,7 +9,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto
 
-from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.qdq import QdqIndex, QdqNode
 from qdqtool.models.graph.index.signature import signature_of
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target, type_name
@@ -47,6 +47,11 @@ class Wrong:
 
     found: str
     expected: str
+
+
+def kind_of_data(entry: QdqNode, qdq: QdqIndex) -> str:
+    """Return ``weights`` or ``activations``."""
+    return "weights" if qdq.is_weight(entry) else "activations"
 
 
 def short(entry: QdqNode) -> str:

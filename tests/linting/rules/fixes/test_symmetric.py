@@ -95,6 +95,7 @@ def test_exact_fixes_of_stored_codes_subtract_the_zero_point_where_that_is_in_ra
     ]
     for goal, fix in zip(goals, fixes, strict=False):
         low, high = (-8, 7) if goal == "int4" else (-128, 127)
+        assert fix.is_ruled_out is not bool(wanted.min() >= -128 and wanted.max() <= 127)
         if low <= wanted.min() and wanted.max() <= high:
             fixed = carried_out(context, fix)
             stored, left = constant(fixed, "DequantizeLinear", 0), constant(fixed, "DequantizeLinear", 2)
@@ -179,6 +180,7 @@ def test_only_a_zero_point_in_the_middle_moves_an_activation_exactly(place: str,
     model = activation_model(kind, zero)
     context, fixes = offered(model, op_type)
 
+    assert fixes[0].is_ruled_out is not (place == "half" and low == 0)
     if place == "half" and low == 0:
         fixed = carried_out(context, fixes[0])
         np.testing.assert_array_equal(run(fixed, x=X), run(Model(model), x=X))
@@ -316,6 +318,17 @@ def test_without_the_type_attribute_none_is_written():
 
     for fix in (fixes[0], fixes[-1]):
         assert not any(each.attribute for each in carried_out(context, fix).proto.graph.node)
+
+
+@pytest.mark.parametrize(("codes", "is_ruled_out"), [(255, True), (127, False)])
+def test_many_stored_codes_are_not_read_before_a_fix_is_written(
+    codes: int, is_ruled_out: bool, monkeypatch: pytest.MonkeyPatch
+):
+    model = weight_model(np.full((4, 3), codes), T.UINT8, 7)
+
+    assert offered(model)[1][0].is_ruled_out is is_ruled_out
+    monkeypatch.setattr("qdqtool.linting.rules.fixes.symmetric.MOST_READ", 11)
+    assert not offered(model)[1][0].is_ruled_out
 
 
 def test_every_channel_has_to_be_in_the_middle():
