@@ -14,7 +14,7 @@ from qdqtool.accuracy.checking.check_blame import BlameRequest
 from qdqtool.accuracy.checking.options import check_request
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.errors import QdqError, UsageError
-from qdqtool.jobs.check import check_model
+from qdqtool.jobs import check as check_job
 from qdqtool.jobs.options import CheckCommand
 from qdqtool.jobs.verdict import judge, word_of
 from qdqtool.linting.settings import LIST_HINT, ListedModel, find_config, read_listed
@@ -154,4 +154,6 @@ def check_listed(check: ListedModel, progress: Progress | None = None, tick: Pro
     values = dict(check.values)
     baseline, blame = values.pop("baseline", None), BlameRequest(always=values.pop("blame", False), tick=tick)
     request, options = check_request(values, COMMAND_LINE)
-    return check_model(check.model, baseline=baseline, data=request, options=options, progress=progress, blame=blame)
+    return check_job.check_model(
+        check.model, baseline=baseline, data=request, options=options, progress=progress, blame=blame
+    )

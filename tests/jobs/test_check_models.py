@@ -12,7 +12,7 @@ from support.small import make_model
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.cli.declared import of_command_line
 from qdqtool.errors import UsageError
-from qdqtool.jobs.check_models import check_models, read_checks
+from qdqtool.jobs.check_models import check_models, find_settings, read_checks
 from qdqtool.jobs.options import CheckCommand
 from qdqtool.options import build
 
@@ -86,6 +86,12 @@ def test_a_mistake_names_file_table_and_key(folder: Path, text: str, message: st
         read_checks(write(text))
     assert str(caught.value).startswith("qdqtool.toml: ")
     assert message in str(caught.value)
+
+
+def test_pyproject_lists_models_too(folder: Path):
+    path = write('[[tool.qdqtool.check]]\nmodel = "int8.onnx"\nsamples = 2\n', "pyproject.toml")
+    assert find_settings() == path
+    assert [(str(each.model), each.values) for each in read_checks(path)] == [("int8.onnx", {"samples": 2})]
 
 
 def test_no_model_is_no_success(folder: Path):
