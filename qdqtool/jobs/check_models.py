@@ -29,11 +29,11 @@ class ModelCheck:
 
     Attributes:
         model: Its file.
-        verdict: ``failed`` where a gate was missed or the check could not be made, ``warning`` where a user should know
+        verdict: ``failed`` if a gate was missed or the check could not be made, ``warning`` if a user should know
             something before deployment.
-        exit_code: What ``qdqtool check`` returns for this model alone.
+        exit_code: The exit code of ``qdqtool check`` for this model alone.
         reasons: Why the verdict is not ``passed``.
-        report: What ``check`` prints as JSON; None where the check could not be made.
+        report: The JSON report of ``check``; None if the check could not be made.
     """
 
     model: str

@@ -216,9 +216,11 @@ def _word(key: str, option: Option, value: Any, folder: Path) -> Any:
     """Return a value of a table as the command line gives it.
 
     Raises:
-        UsageError: It has another type, is not legal, or names a script.
+        UsageError: It has another type, is not legal, or names a script or a file to write.
     """
     kind = option.kind
+    if kind.form in {"output", "binary"}:
+        raise UsageError(f"{key} writes a file, and a settings file writes none")
     words = value if isinstance(value, list) and kind.is_repeated else [value]
     expected, name = _FORMS.get(kind.form, (str, "a string or a list of strings" if kind.is_repeated else "a string"))
     if kind.words:
@@ -228,9 +230,9 @@ def _word(key: str, option: Option, value: Any, folder: Path) -> Any:
     is_typed = all(isinstance(word, expected) and isinstance(word, bool) == (expected is bool) for word in words)
     if not is_typed or (kind.words and value not in kind.words) or (kind.minimum is not None and value < kind.minimum):
         raise UsageError(f"{key} is {value!r}; expected {name}")
-    if (kind.form in NAMES_FILE or option.name == "metric") and split_script(value) is not None:
+    if (kind.form == "file" or option.name == "metric") and split_script(value) is not None:
         raise UsageError(f"{key} names the script {value}, and a settings file executes no code")
-    if kind.form in NAMES_FILE:
+    if kind.form == "file":
         return folder / value
     return tuple(words) if kind.is_repeated else value
 
