@@ -47,11 +47,7 @@ class ModelCheck:
         """Return the entry of a check that was made; with ``strict``, a warning has exit code 1 too."""
         failed = report.verdict == "failed" or (strict and report.verdict == "warning")
         return cls(
-            model=report.model,
-            verdict=report.verdict,
-            exit_code=int(failed),
-            reasons=report.reasons,
-            report=report,
+            model=report.model, verdict=report.verdict, exit_code=int(failed), reasons=report.reasons, report=report
         )
 
 

@@ -109,13 +109,11 @@ def _check_models(context: click.Context, config: Path | None, output_format: st
     from qdqtool.jobs.check_models import check_models, find_settings, read_checks
     from qdqtool.linting.settings import LIST_HINT, NAMES_FILE
 
-    given = {name: word for name, word in words.items() if _is_given(context, name)}
-    own = next(
-        (each.flag for each in of_command_line(CheckCommand) if each.kind.form in NAMES_FILE and each.name in given),
-        None,
-    )
-    if own is not None:
-        raise click.UsageError(f"{own} belongs to one model: name MODEL, or put it into its [[check]] table.")
+    sources = {name: context.get_parameter_source(name) for name in words}
+    given = {name: word for name, word in words.items() if sources[name] is ParameterSource.COMMANDLINE}
+    for each in of_command_line(CheckCommand):
+        if each.kind.form in NAMES_FILE and each.name in given:
+            raise click.UsageError(f"{each.flag} belongs to one model: name MODEL, or put it into its [[check]] table.")
     if any(each == "html" for each, _ in context.meta.get(REPORTS_KEY, ())):
         raise click.UsageError("--report html shows one model: name MODEL.")
     settings = config or find_settings()
@@ -126,7 +124,3 @@ def _check_models(context: click.Context, config: Path | None, output_format: st
         report = check_models(checks, settings, begin=begin, progress=progress, tick=tick)
     emit(report, output_format, "check_models", passed=not report.exit_code)
     return report.exit_code
-
-
-def _is_given(context: click.Context, name: str) -> bool:
-    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
