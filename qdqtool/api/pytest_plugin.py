@@ -1,4 +1,4 @@
-"""A pytest plugin: the fixture ``qdq`` asserts that models are correct. See ``docs/how-to/ci.md``.
+"""A pytest plugin: the fixture ``qdq`` asserts that models are correct and accurate. See ``docs/how-to/ci.md``.
 
 pytest loads this module at every start, so it imports nothing of qdqtool until a test requests the fixture.
 """
@@ -6,11 +6,12 @@ pytest loads this module at every start, so it imports nothing of qdqtool until 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from qdqtool.accuracy.checking.report import CheckReport
     from qdqtool.linting.report import ValidateReport
     from qdqtool.models.diff.report import DiffReport
 
@@ -57,6 +58,43 @@ class QdqAssertions:
             pytest.fail(text, pytrace=False)
         return report
 
+    def check(
+        self,
+        model: Source,
+        *,
+        baseline: Source | None = None,
+        data: Any = None,
+        strict: bool | None = None,
+        **keywords: Any,
+    ) -> "CheckReport":
+        """Assert that a model keeps its limits. Omitted options come from the model's ``[[check]]`` in the settings.
+
+        Args:
+            model: The file.
+            baseline: The float model.
+            data: The samples.
+            strict: Whether a warning fails too.
+            keywords: Options of ``qdqtool check``, with ``_`` for ``-``, such as ``min_sqnr``.
+
+        Returns:
+            The report, for further assertions.
+
+        Raises:
+            UsageError: The settings or an option are wrong, or the data does not fit the model.
+            ModelError: A model cannot be read.
+            CapabilityError: ONNX Runtime is not installed.
+        """
+        __tracebackhide__ = True
+        from qdqtool.reports.text import check
+
+        given = {"baseline": None if baseline is None else Path(baseline), "strict": strict}
+        report, failed = _check(
+            Path(model), data, keywords, {key: each for key, each in given.items() if each is not None}
+        )
+        if failed:
+            pytest.fail(_text(check.render, report), pytrace=False)
+        return report
+
     def preserved(self, before: Source, after: Source) -> "DiffReport":
         """Assert that a model still has every Q/DQ pair of another model, with the same constants.
 
@@ -82,7 +120,7 @@ class QdqAssertions:
 
 @pytest.fixture(scope="session")
 def qdq() -> QdqAssertions:
-    """Assertions about ONNX models with Q/DQ nodes: ``qdq.validate(path)``, ``qdq.preserved(before, after)``."""
+    """Assertions about ONNX models with Q/DQ nodes: ``qdq.validate(path)``, ``qdq.check(path)`` and others."""
     return QdqAssertions()
 
 
@@ -108,6 +146,19 @@ def _validate(model: Path, *, fail_on: str | None, **given: list[str] | None) ->
         report = without_known(report, read_baseline(settings.baseline), settings.baseline.parent).report
     failed = settings.fail_on != "never" and report.reaches(settings.fail_on)
     return report, _text(findings.render, report), failed
+
+
+def _check(model: Path, data: Any, keywords: dict[str, Any], given: dict[str, Any]) -> "tuple[CheckReport, bool]":
+    from qdqtool.api.checked import values_of
+    from qdqtool.jobs.check_models import ModelCheck, check_listed, find_settings, read_checks
+    from qdqtool.linting.settings import ListedModel
+
+    settings = find_settings()
+    listed = read_checks(settings) if settings is not None else ()
+    values = next((each.values for each in listed if each.model.resolve() == model.resolve()), {})
+    values = {**values, **values_of(keywords, "check", "qdq.check", data=data), **given}
+    report = check_listed(ListedModel(model=model, values=values))
+    return report, ModelCheck.of(report, strict=values.get("strict", False)).exit_code != 0
 
 
 def _text(render: Callable[..., None], report: object) -> str:

@@ -12,9 +12,9 @@ import click
 Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
-def model_argument(name: str = "model") -> Callable[[Decorated], Decorated]:
+def model_argument(name: str = "model", *, required: bool = True) -> Callable[[Decorated], Decorated]:
     """Return the positional argument MODEL: a path that the loader checks, with its own messages."""
-    return click.argument(name, type=click.Path(path_type=Path), callback=remember_models)
+    return click.argument(name, type=click.Path(path_type=Path), callback=remember_models, required=required)
 
 
 def remember_models(context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
@@ -134,7 +134,7 @@ def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **d
 
     Args:
         report: A report dataclass.
-        output_format: ``text`` or ``json``.
+        output_format: ``text``, ``json`` or, where the command has it, a format for other tools.
         kind: One of :data:`qdqtool.reports.text.RENDERERS`.
         passed: Whether the command ends with exit code 0; failures are always printed.
         details: Further arguments of the renderer.
@@ -144,6 +144,13 @@ def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **d
         from qdqtool.reports import json
 
         click.echo(json.render(report))
+        return
+    if output_format != "text":
+        from qdqtool.reports.files import append_summary, rendered
+
+        click.echo(rendered(report, kind, output_format).decode(), nl=False)
+        if output_format == "github":
+            append_summary(report)
         return
     if passed and is_quiet():
         return

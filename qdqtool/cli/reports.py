@@ -2,28 +2,35 @@
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 import click
 
 from qdqtool.cli.options import REPORTS_KEY, Decorated, OutputPath, given_models
-from qdqtool.registry import suggestion
+from qdqtool.registry import suggestion, unit_names
+from qdqtool.reports import findings
 
 FORMATS = ("text", "json", "html")
+PRINTED = ("text", "json", *unit_names(findings))
+"""Formats of the reports of ``validate`` and ``check`` on stdout: those of other tools too."""
+WRITTEN = (*PRINTED, "html")
+"""Their formats in files."""
 Pairs = tuple[tuple[str, Path], ...]
 """Format and file of each report."""
 
 
-def reports_option() -> Callable[[Decorated], Decorated]:
+def reports_option(formats: Sequence[str] = FORMATS) -> Callable[[Decorated], Decorated]:
     """Return ``--report``, which :func:`qdqtool.cli.options.emit` reads; it is no argument of the command."""
+    named = f"{', '.join(formats[:-1])} or {formats[-1]}"
     return click.option(
         "--report",
         "reports",
         multiple=True,
         expose_value=False,
-        callback=_remember,
+        callback=partial(_remember, formats),
         metavar="FORMAT=FILE",
-        help="Also write the report to FILE, as text, json or html (`qdqtool explain files`); may be repeated.",
+        help=f"Also write the report to FILE, as {named} (`qdqtool explain files`); may be repeated.",
     )
 
 
@@ -90,6 +97,8 @@ def _given(context: click.Context, *, is_output: bool) -> list[Path]:
     return [each for value in listed for each in value if isinstance(each, Path)]
 
 
-def _remember(context: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> None:
+def _remember(
+    formats: Sequence[str], context: click.Context, parameter: click.Parameter, values: tuple[str, ...]
+) -> None:
     # The value of a recipe is checked first; the command line then replaces it.
-    context.meta[REPORTS_KEY] = parse_reports(FORMATS, context, parameter, values)
+    context.meta[REPORTS_KEY] = parse_reports(formats, context, parameter, values)

@@ -1,22 +1,18 @@
 """The options of ``validate``: which rules apply, which findings are known, and how to report."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from qdqtool.cli.declared import options_of, values_of
 from qdqtool.cli.options import emit, output_format_option, verbosity_options
-from qdqtool.cli.reports import Pairs, parse_reports
+from qdqtool.cli.reports import PRINTED, WRITTEN, Pairs, parse_reports
 from qdqtool.errors import plural
 from qdqtool.linting.options import ValidateCommand
 from qdqtool.options import Values
-from qdqtool.registry import unit_names
-from qdqtool.reports import findings as _formats
 
 if TYPE_CHECKING:
     from qdqtool.linting.report import ValidateReport
@@ -26,10 +22,6 @@ Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 EXIT_FINDINGS = 1
 EXIT_UNREADABLE = 3
-
-FORMATS = ("text", "json", *unit_names(_formats))
-REPORT_FORMATS = (*FORMATS, "html")
-"""An HTML page is written to files only."""
 
 
 def validate_options(function: Decorated) -> Decorated:
@@ -45,7 +37,7 @@ def findings_option(flag: str, name: str) -> Callable[[Decorated], Decorated]:
         flag,
         name,
         multiple=True,
-        callback=partial(parse_reports, REPORT_FORMATS),
+        callback=partial(parse_reports, WRITTEN),
         metavar="FORMAT=FILE",
         help="Also write the report to FILE, in any output format or as html; may be repeated.",
     )
@@ -56,7 +48,7 @@ _OPTIONS = (
     click.option("--show-context", is_flag=True, help="Text: also print what each node reads and what reads it."),
     click.option("--statistics", is_flag=True, help="Print how often each rule reported, not the findings."),
     findings_option("--report", "reports"),
-    output_format_option(*FORMATS),
+    output_format_option(*PRINTED),
     verbosity_options,
 )
 
@@ -142,10 +134,9 @@ def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, A
 
 def write_reports(report: "ValidateReport", files: Pairs) -> None:
     """Write a report to each file, in its format."""
-    from qdqtool.models.graph.io.output import write_output
+    from qdqtool.reports.files import write_report_files
 
-    for output_format, path in files:
-        write_output(path, _content(report, output_format))
+    write_report_files(report, "findings", files)
 
 
 def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateReport":
@@ -164,46 +155,12 @@ def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateR
 def _print(report: "ValidateReport", options: dict[str, Any], *, passed: bool) -> None:
     """Write the requested files, then print."""
     write_reports(report, options["reports"])
-    output_format = options["output_format"]
     if options["statistics"]:
         from qdqtool.linting.report import statistics
 
-        emit(statistics(report), output_format, "statistics", passed=passed)
-    elif output_format == "text":
-        emit(report, "text", "findings", passed=passed, show_context=options["show_context"])
+        emit(statistics(report), options["output_format"], "statistics", passed=passed)
     else:
-        click.echo(_rendered(report, output_format))
-    if output_format == "github":
-        _append_summary(report)
-
-
-def _content(report: "ValidateReport", output_format: str) -> bytes:
-    from qdqtool.reports import files
-
-    if output_format in files.FORMATS:
-        return files.rendered(report, "findings", output_format)
-    return f"{_rendered(report, output_format).rstrip()}\n".encode()
-
-
-def _rendered(report: "ValidateReport", output_format: str) -> str:
-    import importlib
-
-    home = "qdqtool.reports" if output_format == "json" else _formats.__name__
-    return str(importlib.import_module(f"{home}.{output_format}").render(report))
-
-
-def _append_summary(report: "ValidateReport") -> None:
-    path = os.environ.get("GITHUB_STEP_SUMMARY")
-    if not path:
-        return
-    from qdqtool.errors import OutputError
-    from qdqtool.reports.findings import markdown
-
-    try:
-        with Path(path).open("a", encoding="utf-8") as file:
-            file.write(f"{markdown.render(report)}\n")
-    except OSError as error:
-        raise OutputError(f"job summary {path} cannot be written: {error.strerror}") from None
+        emit(report, options["output_format"], "findings", passed=passed, show_context=options["show_context"])
 
 
 def _say(text: str) -> None:

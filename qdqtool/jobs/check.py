@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from qdqtool.accuracy.checking.check_blame import BlameRequest, with_blame
+from qdqtool.accuracy.checking.check_values import feeds_of, other_preprocessing, recorded_preprocessing, with_values
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.reference_run import CheckJob
 from qdqtool.accuracy.checking.report import CheckReport
@@ -15,7 +16,6 @@ from qdqtool.accuracy.checking.verdict import verdict
 from qdqtool.accuracy.task_metrics.request import labelled_for, load_metric
 from qdqtool.engines.gpu.requirements import require_gpu
 from qdqtool.errors import UsageError
-from qdqtool.jobs.check_values import feeds_of, other_preprocessing, recorded_preprocessing, with_values
 from qdqtool.jobs.run import EngineRun, engine_outputs
 from qdqtool.jobs.verdict import judge, reasons_of, word_of
 from qdqtool.models.graph.index.model_index import ModelIndex

@@ -1,7 +1,4 @@
-"""The verdict on a model: what its reports show about rules, numbers and engine, and warnings before deployment.
-
-Terminal, JSON, page and exit code all show the decision of this module.
-"""
+"""The verdict on a model: one decision that terminal, JSON, page and exit code all show."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -10,7 +7,7 @@ from qdqtool.accuracy.checking.limits import ON_OUTPUTS
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.accuracy.checking.worst_output import worst_output
 from qdqtool.engines.build.report import EngineReport, RefusedReport
-from qdqtool.errors import human_bytes, plural
+from qdqtool.errors import QdqError, human_bytes, plural
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.report import ModelReport, ValidateReport
 from qdqtool.results import Judgement, VerdictWord
@@ -29,8 +26,8 @@ def judge(reports: Sequence[tuple[str, object]], limit: str = "--min-sqnr") -> t
     """Return the judgements on one model from its reports.
 
     Args:
-        reports: The reports of ``quantize``, ``validate``, ``check`` and ``build``, each with its file; reports of
-            other commands are ignored.
+        reports: The reports of ``quantize``, ``validate``, ``check`` and ``build``, or the error of a check, each with
+            its file; reports of other commands are ignored.
         limit: The option of ``check`` that sets a limit on the SQNR of an output, for hints.
     """
     content = [report for _, report in reports]
@@ -70,6 +67,8 @@ def _of_report(report: object, limit: str | None) -> Iterator[Judgement]:
             yield from _of_build(report)
         case RefusedReport(stage=stage, message=message):
             yield Judgement("engine", "failed", f"refused in stage '{stage}': {message}")
+        case QdqError(message=message, hint=hint):
+            yield Judgement("numbers", "failed", f"the check cannot be made: {message}", hint or "")
 
 
 def _of_validated(model: ModelReport) -> Iterator[Judgement]:

@@ -66,16 +66,10 @@ class TargetReport:
         ignored: Rules that are both selected and ignored, for this model or for all models, with the number of their
             findings, which are not in ``findings``.
         parser: Whether TensorRT's parser was asked too: ``asked``, ``absent``, ``off`` or ``timed out``; None for
-<<<<<<< HEAD
             targets without parser. If the parser refuses the model, ``findings`` has QE701.
         parser_note: The version of the parser, or why it was not asked.
         parser_messages: The messages of the parser.
-=======
-            targets that have none. What it has against the model is among ``findings``, as QE701.
-        parser_note: The version that was asked, or why it was not.
-        parser_messages: Its own words.
         causes: What repeats among the findings, the most frequent first; empty where nothing does.
->>>>>>> diagnosis
     """
 
     target: str

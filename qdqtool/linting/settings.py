@@ -1,6 +1,10 @@
-"""Settings of a project: ``qdqtool.toml``, or ``[tool.qdqtool]`` in ``pyproject.toml``."""
+"""Settings of a project: ``qdqtool.toml``, or ``[tool.qdqtool]`` in ``pyproject.toml``.
+
+The keys of a ``[[check]]`` table are the long names of options, so that an option is declared once for both.
+"""
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,12 +16,24 @@ from qdqtool.linting import rules
 from qdqtool.linting.findings import Severity
 from qdqtool.linting.policy import Policy
 from qdqtool.models import targets
+from qdqtool.options import COMMAND_LINE, Option, Values, read
 from qdqtool.registry import suggestion
+from qdqtool.samples.script import split_script
 
 OWN_FILE = "qdqtool.toml"
 SHARED_FILE = "pyproject.toml"
 MAX_BYTES = 1 << 20
 HINT = "`qdqtool explain validate` lists the settings"
+LIST_HINT = "`qdqtool explain ci` has an example"
+NAMES_FILE = frozenset({"file", "output", "binary"})
+"""Forms of options that name a file, which belongs to one model."""
+_FORMS: Mapping[str, tuple[Any, str]] = {
+    "flag": (bool, "true or false"),
+    "switch": (bool, "true or false"),
+    "integer": (int, "an integer"),
+    "number": (int | float, "a number"),
+}
+"""Type and words for the values of options by form; that of other forms is text."""
 
 FailOn = Literal["error", "warning", "never"]
 
@@ -37,6 +53,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         severity: Severity by prefix.
         per_model_ignores: Prefixes by glob over model paths, relative to the settings' folder.
         per_node_ignores: Prefixes by glob over node names.
+        check: Models for ``qdqtool check`` without MODEL: ``model``, and options of ``check`` by their long names, with
+            paths relative to the settings' folder.
     """
 
     targets: list[str] | None = None
@@ -50,6 +68,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     severity: dict[str, Severity] | None = None
     per_model_ignores: dict[str, list[str]] | None = None
     per_node_ignores: dict[str, list[str]] | None = None
+    check: list[dict[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +86,19 @@ class Settings:
     fail_on: FailOn
     baseline: Path | None
     policy: Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedModel:
+    """One ``[[check]]`` table.
+
+    Attributes:
+        model: The file of the model.
+        values: The options of its check.
+    """
+
+    model: Path
+    values: Values
 
 
 def find_config(folder: Path) -> Path | None:
@@ -105,6 +137,32 @@ def read_config(path: Path) -> Config:
     return config
 
 
+def read_listed(path: Path, options: Sequence[Option]) -> tuple[ListedModel, ...]:
+    """Read the models that a file of settings lists.
+
+    Args:
+        path: The file; paths in it are relative to its folder.
+        options: The options that a table may have.
+
+    Raises:
+        UsageError: The file cannot be read, a table has an unknown key, a value of the wrong type or a script, or two
+            tables have the same model.
+    """
+    known = {flag.removeprefix("--"): each for each in options for flag in each.flags or (each.flag,)}
+    found: list[ListedModel] = []
+    for number, table in enumerate(read_config(path).check or (), start=1):
+        try:
+            found.append(_listed(table, path.parent, known))
+        except UsageError as error:
+            raise UsageError(f"{path}: [[check]] {number}: {error.message}", hint=error.hint) from None
+    numbers: dict[Path, int] = {}
+    for number, each in enumerate(found, start=1):
+        first = numbers.setdefault(each.model.resolve(), number)
+        if first != number:
+            raise UsageError(f"{path}: [[check]] {number}: model '{each.model}' is also that of [[check]] {first}")
+    return tuple(found)
+
+
 def settle(given: Config, *, isolated: bool, folder: Path | None = None) -> Settings:
     """Combine the settings of the nearest file with ``given``, which takes precedence.
 
@@ -135,6 +193,48 @@ def settle(given: Config, *, isolated: bool, folder: Path | None = None) -> Sett
         baseline=_baseline(given, stored, source),
         policy=policy,
     )
+
+
+def _listed(table: Mapping[str, Any], folder: Path, known: Mapping[str, Option]) -> ListedModel:
+    values: Values = {}
+    for key, value in table.items():
+        option = known.get(key.replace("_", "-"))
+        if key == "model":
+            continue
+        if option is None:
+            raise UsageError(f"unknown key '{key}'{suggestion(key, known)}", hint=LIST_HINT)
+        if option.name in values:
+            raise UsageError(f"{key} is given twice, as {' and '.join(option.flags)}")
+        values |= read([option], {option.name: _word(key, option, value, folder)}, COMMAND_LINE)
+    model = table.get("model")
+    if not isinstance(model, str):
+        raise UsageError(f"model is {model!r}; expected the path of a model", hint=LIST_HINT)
+    return ListedModel(model=folder / model, values=values)
+
+
+def _word(key: str, option: Option, value: Any, folder: Path) -> Any:
+    """Return a value of a table as the command line gives it.
+
+    Raises:
+        UsageError: It has another type, is not legal, or names a script or a file to write.
+    """
+    kind = option.kind
+    if kind.form in {"output", "binary"}:
+        raise UsageError(f"{key} writes a file, and a settings file writes none")
+    words = value if isinstance(value, list) and kind.is_repeated else [value]
+    expected, name = _FORMS.get(kind.form, (str, "a string or a list of strings" if kind.is_repeated else "a string"))
+    if kind.words:
+        name = f"one of {', '.join(kind.words)}"
+    if kind.minimum is not None:
+        name = f"{name} from {kind.minimum} up"
+    is_typed = all(isinstance(word, expected) and isinstance(word, bool) == (expected is bool) for word in words)
+    if not is_typed or (kind.words and value not in kind.words) or (kind.minimum is not None and value < kind.minimum):
+        raise UsageError(f"{key} is {value!r}; expected {name}")
+    if (kind.form == "file" or option.name == "metric") and split_script(value) is not None:
+        raise UsageError(f"{key} names the script {value}, and a settings file executes no code")
+    if kind.form == "file":
+        return folder / value
+    return tuple(words) if kind.is_repeated else value
 
 
 def _baseline(given: Config, stored: Config, source: Path | None) -> Path | None:

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from qdqtool.engines.build.refusal import refused_report
-from qdqtool.engines.tensorrt.builder import BuildRefusedError
 from qdqtool.errors import CapabilityError, GateError, OutputError, QdqError
+from qdqtool.linting.report import ValidateReport
 from qdqtool.models.graph.io.output import write_output
-from qdqtool.reports import json
+from qdqtool.registry import load_unit, unit_names
+from qdqtool.reports import findings, json
 from qdqtool.reports.failure import Failure, FailureReport, tell
 from qdqtool.reports.terminal import make_console
 from qdqtool.reports.text import renderer
 
 FORMATS = ("text", "json", "html")
+FINDINGS = unit_names(findings)
+"""Formats for other tools."""
 _DETAILS: Mapping[str, Mapping[str, bool]] = {"findings": {"show_context": True}}
 """Further arguments of text renderers, besides report and console."""
 
@@ -38,13 +41,35 @@ def rendered(report: Any, kind: str, output_format: str) -> bytes:
     Args:
         report: A report dataclass.
         kind: One of :data:`qdqtool.reports.text.RENDERERS`.
-        output_format: One of ``FORMATS``.
+        output_format: One of ``FORMATS``, or of ``FINDINGS`` for the report of a validation or of checks.
     """
     if output_format == "html":
         from qdqtool.reports.page.write import page_of_report
 
         return page_of_report(report)
+    if output_format in FINDINGS:
+        if not isinstance(report, ValidateReport):
+            from qdqtool.reports.kinds.check import as_findings
+
+            report = as_findings(report)
+        return f"{load_unit(findings, output_format).render(report).rstrip()}\n".encode()
     return f"{_render(report, kind, output_format).rstrip()}\n".encode()
+
+
+def append_summary(report: Any) -> None:
+    """Add findings to the summary page of a job of GitHub Actions, if the environment names one.
+
+    Raises:
+        OutputError: The page cannot be written.
+    """
+    path = os.environ.get("GITHUB_STEP_SUMMARY")
+    if not path:
+        return
+    try:
+        with Path(path).open("ab") as file:
+            file.write(rendered(report, "findings", "markdown"))
+    except OSError as error:
+        raise OutputError(f"job summary {path} cannot be written: {error.strerror}") from None
 
 
 @contextlib.contextmanager
@@ -62,6 +87,9 @@ def failures_in(files: tuple[ReportFile, ...], command: str, model: str) -> Iter
 
 
 def _failed(error: QdqError, command: str, model: str, output_format: str) -> bytes:
+    from qdqtool.engines.build.refusal import refused_report
+    from qdqtool.engines.tensorrt.builder import BuildRefusedError
+
     if isinstance(error, BuildRefusedError):
         return rendered(refused_report(model, error), "build_refused", output_format)
     if output_format == "html":

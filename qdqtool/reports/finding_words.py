@@ -2,15 +2,41 @@
 
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from urllib.parse import quote
 
 from qdqtool.errors import escape, plural
 from qdqtool.jobs.advice import command
+from qdqtool.linting import rules
 from qdqtool.linting.findings import SEVERITIES, Finding
 from qdqtool.linting.report import Cause, ModelReport, TargetReport, ValidateReport
 from qdqtool.models import targets
 from qdqtool.reports.blocks import scoped
+
+CHECK = "check"
+"""The target of findings of ``check``, and the code of those that are no gate."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedModel(ModelReport):
+    """The findings of the check of one model.
+
+    Attributes:
+        worst: The worst output, in words; empty where nothing was compared.
+    """
+
+    worst: str = ""
+
+
+def command_of(report: ValidateReport) -> str:
+    """Return the command that made findings."""
+    return CHECK if any(isinstance(model, CheckedModel) for model in report.models) else "validate"
+
+
+def fix_of(finding: Finding) -> str:
+    """Return what to do about a finding, after a line break; nothing for a check, whose message says it."""
+    return "" if finding.name == CHECK else f"\nfix: {rules.get(finding.code).remedy}"
 
 
 def repository_path(path: str) -> str:

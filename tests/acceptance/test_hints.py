@@ -112,6 +112,7 @@ CASES = {
         "`qdqtool convert --write-recipe` prints a recipe with all options",
         writes={"r.toml": "sampels = 3"},
     ),
+    "a check without a model": Case("check", "`qdqtool explain ci` has an example"),
     "a conversion over a file that it is given": Case(
         "convert float.onnx --calib-data data.npz --no-build --save-outputs report.json -o .",
         "name another folder: `-o FOLDER`",

@@ -2,7 +2,7 @@
 
 `make zoo` does the same with networks from PyTorch (``docs/developers/networks.md``).
 Inputs that are values, with their option, are
-in ``tests/jobs/test_check_values.py``, the Attention operator in
+in ``tests/accuracy/checking/test_check_values.py``, the Attention operator in
 ``tests/quantization/planning/placement/test_attention.py``.
 """
 

@@ -30,7 +30,7 @@ ARGUMENTS = {
     "calibrate": (calibrate, keywords.CalibrateKeywords, {"output", "calib_data", "shard"}),
     "quantize": (quantize, keywords.QuantizeKeywords, {"output", "calib_data", "list_matches"}),
     "sensitivity": (sensitivity, keywords.SensitivityKeywords, {"calib_data"}),
-    "check": (check, keywords.CheckKeywords, {"baseline", "data"}),
+    "check": (check, keywords.CheckKeywords, {"baseline", "data", "config"}),
     "insert": (insert, keywords.InsertKeywords, {"output", "plan", "encodings"}),
     "build": (build, keywords.BuildKeywords, {"output", "backend", "profile"}),
     "convert": (

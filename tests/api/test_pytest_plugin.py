@@ -6,8 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto, helper
+from support.qdq import pair_model
+from support.small import make_model
 
 from qdqtool.linting import rules
 
@@ -39,6 +43,28 @@ def test_preserved(qdq):
 
 def test_lost(qdq):
     qdq.preserved("good.onnx", "bad.onnx")
+"""
+CHECKS = """
+def test_kept(qdq):
+    assert qdq.check("int8.onnx", baseline="float.onnx", data="data.npz", min_sqnr=10).verdict == "passed"
+
+def test_missed(qdq):
+    qdq.check("int8.onnx", baseline="float.onnx", data="data.npz", min_sqnr=90)
+
+def test_listed(qdq):
+    qdq.check("int8.onnx")
+
+def test_listed_with_another_limit(qdq):
+    assert qdq.check("int8.onnx", min_sqnr=10).baseline == "float.onnx"
+
+def test_doubtful(qdq):
+    qdq.check("float.onnx")
+
+def test_doubtful_strictly(qdq):
+    qdq.check("float.onnx", strict=True)
+
+def test_misspelled(qdq):
+    qdq.check("int8.onnx", min_snr=10)
 """
 
 
@@ -78,6 +104,24 @@ def test_the_fixture_judges_models(project: Path):
     assert "fail_on is 'errors'; it must be error, warning or never" in out
     assert "good.onnx -> bad.onnx" in out
     assert re.search(r"pairs? before, .* removed, ", out)
+
+
+def test_the_fixture_checks_accuracy(tmp_path: Path):
+    onnx.save(pair_model(TensorProto.INT8).proto, tmp_path / "int8.onnx")
+    node = helper.make_node("Identity", ["x"], ["y"])
+    onnx.save(make_model([node], {"x": ("n",)}, {"y": ("n",)}, {}), tmp_path / "float.onnx")
+    np.savez(tmp_path / "data.npz", x=np.linspace(-1, 1, 32, dtype=np.float32))
+    (tmp_path / "test_models.py").write_text(CHECKS)
+    (tmp_path / "qdqtool.toml").write_text(
+        '[[check]]\nmodel = "int8.onnx"\nbaseline = "float.onnx"\ndata = "data.npz"\nmin-sqnr = 90\n'
+    )
+    out = run_pytest(tmp_path, "-rA")
+    passed = {line.split("::")[1] for line in out.splitlines() if line.startswith("PASSED t")}
+
+    assert passed == {"test_kept", "test_listed_with_another_limit", "test_doubtful"}, out
+    assert out.count("output 'y': min-sqnr is 90 dB, found") >= 2
+    assert "qdq.check() has no option 'min_snr'; did you mean 'min_sqnr'?" in out
+    assert "the model has no Q/DQ nodes" in out
 
 
 def test_settings_and_baseline_of_the_project_count(project: Path):

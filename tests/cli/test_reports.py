@@ -51,7 +51,7 @@ def test_a_search_without_success_leaves_its_reason(tmp_path: Path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--report", "pdf=x"], "'pdf=x' is not FORMAT=FILE with one of text, json, html"),
+        (["--report", "pdf=x"], "'pdf=x' is not FORMAT=FILE with one of text, json, "),
         (["--report", "htm=x"], "did you mean 'html'"),
         (["--report", "html"], "'html' names no file; write html=FILE"),
         (["--report", "html=absent/x"], "output folder absent does not exist"),

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import onnx
@@ -79,6 +80,25 @@ def test_the_action_fails_without_a_model(repository: Path):
     assert out.startswith("::error ")
 
 
+def test_the_action_checks_the_models_of_the_settings(repository: Path):
+    (repository / "qdqtool.toml").write_text('[[check]]\nmodel = "models/good.onnx"\nmax-weight-steps = 0\n')
+    common = {"COMMAND": "check", "MODELS": "models/*.onnx", "JUNIT_FILE": "out.xml", "SARIF_FILE": "out.sarif"}
+    code, out = run_action(repository, **common, ARGUMENTS="--samples 1")
+    strict, _ = run_action(repository, **common, ARGUMENTS="--strict")
+
+    assert (code, strict) == (0, 1)
+    assert "::warning file=models/good.onnx,line=1,title=check check::" in out
+    assert (repository / "out.xml").read_text().count("<testsuite ") == 1
+    assert {each.level for each in sarif.read((repository / "out.sarif").read_text()).results} == {"warning"}
+
+
+def test_the_action_knows_two_commands(repository: Path):
+    code, out = run_action(repository, COMMAND="build", MODELS="models/good.onnx")
+
+    assert code == 2
+    assert out.startswith("::error ")
+
+
 def test_inputs_of_the_action_are_no_code(repository: Path):
     code, _ = run_action(repository, MODELS="models/good.onnx $(touch owned) `touch owned`", TARGETS="$(touch owned)")
 
@@ -100,5 +120,14 @@ def test_the_action_passes_every_input_on():
 def test_the_hooks_call_a_command_that_exists():
     text = (ROOT / ".pre-commit-hooks.yaml").read_text()
 
-    assert re.findall(r"^- id: (.+)$", text, re.MULTILINE) == ["qdqtool-validate", "qdqtool-validate-system"]
-    assert set(re.findall(r"^  entry: (.+)$", text, re.MULTILINE)) == {"qdqtool validate"}
+    names = [f"qdqtool-{name}" for name in ("validate", "validate-system", "check", "check-system")]
+    assert re.findall(r"^- id: (.+)$", text, re.MULTILINE) == names
+    assert set(re.findall(r"^  entry: (.+)$", text, re.MULTILINE)) == {"qdqtool validate", "qdqtool check"}
+
+
+def test_the_hook_of_check_installs_what_a_check_needs():
+    text = (ROOT / ".pre-commit-hooks.yaml").read_text()
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["cpu"]
+    installed = re.findall(r"^  additional_dependencies: \[(.+)\]$", text, re.MULTILINE)
+
+    assert installed == [", ".join(re.match(r"[\w-]+", each)[0] for each in extra if "tensorrt" not in each)]

@@ -20,7 +20,8 @@ import msgspec
 
 from qdqtool.accuracy.layers import noise_file
 from qdqtool.cli import recipe_file
-from qdqtool.cli.commands import convert
+from qdqtool.cli.commands import check, convert
+from qdqtool.cli.declared import DeclaredOption
 from qdqtool.engines.build import manifest
 from qdqtool.engines.tensorrt import kernels
 from qdqtool.jobs import quantize_files
@@ -68,7 +69,7 @@ FILES = {
     "sensitivity-file": FileFormat(
         noise_file._File, (noise_file.SCHEMA_VERSION,), "Noise of each layer, of `quantize --sensitivity`."
     ),
-    "settings-file": FileFormat(settings.Config, (), "Settings of `validate`: qdqtool.toml."),
+    "settings-file": FileFormat(settings.Config, (), "Settings of `validate`, and models of `check`: qdqtool.toml."),
 }
 
 RENAMED = {
@@ -100,6 +101,7 @@ def schemas() -> Mapping[str, Schema]:
     made = {name: _report_schema(name, report) for name, report in reports().items()}
     made |= {name: _file_schema(name, found) for name, found in FILES.items()}
     made["recipe-file"] = _recipe_schema()
+    made["settings-file"]["properties"]["check"]["anyOf"][0]["items"] = _listed_model()
     return json.loads(json.dumps(dict(sorted(made.items()))))  # tuples, as defaults are, become arrays
 
 
@@ -143,6 +145,22 @@ def _recipe_schema() -> Schema:
     }
     top = {"type": "object", "properties": dict(sorted(properties.items())), "additionalProperties": False}
     return _document("recipe-file", "Options of `convert --recipe`, as TOML.", top, {}, ())
+
+
+def _listed_model() -> Schema:
+    """The schema of a ``[[check]]`` table of the settings, which has a model and the options of its check."""
+    context = click.Context(check.command, info_name="check")
+    declared = [each for each in check.command.params if isinstance(each, DeclaredOption)]
+    options = [each for each in declared if not recipe_file._writes(each)]
+    properties = {
+        flag.removeprefix("--"): {"description": recipe_file._help(context, each), **_value_of(each)}
+        for each in options
+        for flag in each.opts
+        if flag.startswith("--")
+    }
+    properties["model"] = {"description": "The file of the model.", "type": "string"}
+    properties = dict(sorted(properties.items()))
+    return {"type": "object", "properties": properties, "required": ["model"], "additionalProperties": False}
 
 
 def _value_of(option: click.Option) -> Schema:

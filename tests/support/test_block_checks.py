@@ -27,7 +27,7 @@ BAD = {
     "an option of another command": ("sh", "qdqtool strip m.onnx -o o.onnx --calib-data d.npz", "No such option"),
     "a value that does not exist": ("sh", "qdqtool check m.onnx --profile exact", "'exact' is not one of"),
     "a missing option": ("sh", "qdqtool strip m.onnx", "Missing option"),
-    "a missing argument": ("sh", "qdqtool check", "Missing argument"),
+    "a missing argument": ("sh", "qdqtool quantize", "Missing argument"),
     "an argument too many": ("sh", "qdqtool check m.onnx n.onnx", "unexpected extra argument"),
     "text in place of a number": ("sh", "qdqtool check m.onnx --samples many", "not a valid integer"),
     "a fault in the second command": ("console", "$ qdqtool rules\nprinted\n$ qdqtool ruels", "command 'ruels'"),
@@ -50,7 +50,7 @@ BAD = {
     "an unknown setting": ("toml settings-file", 'target = ["tensorrt"]', "unknown setting 'target'"),
     "an unknown option of a recipe": ("toml recipe", 'mode = "int8"', "'mode' is no option"),
     "a wrong value in a recipe": ("toml recipe", 'samples = "all"', 'samples is "all"; expected an integer'),
-    "an unknown hook": ("yaml pre-commit", "repos: [{hooks: [{id: qdqtool-check}]}]", "no hook qdqtool-check"),
+    "an unknown hook": ("yaml pre-commit", "repos: [{hooks: [{id: qdqtool-build}]}]", "no hook qdqtool-build"),
     "a wrong option of a hook": (
         "yaml pre-commit", "repos: [{hooks: [{id: qdqtool-validate, args: [--targets, onnx]}]}]", "No such option",
     ),

@@ -1,20 +1,27 @@
-"""``qdqtool check``: compare a model with qdqtool's arithmetic, ONNX Runtime on the CPU and a float baseline."""
+"""``qdqtool check``: compare models with qdqtool's arithmetic, ONNX Runtime on the CPU and float baselines."""
 
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
-from qdqtool.cli.declared import options_of, values_of
-from qdqtool.cli.options import emit, model_argument, report_options, step_progress
-from qdqtool.cli.reports import reports_option
+from qdqtool.cli.declared import of_command_line, options_of, values_of
+from qdqtool.cli.options import (
+    REPORTS_KEY,
+    emit,
+    model_argument,
+    output_format_option,
+    step_progress,
+    verbosity_options,
+)
+from qdqtool.cli.reports import PRINTED, WRITTEN, reports_option
 from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
 from qdqtool.jobs.options import CheckCommand
-from qdqtool.options import COMMAND_LINE
 
 LAYOUT = Layout(
     sections={
-        "What is compared": (),
+        "What is compared": ("config",),
         "Data": ("data", "allow_constant_data", "samples"),
         "Images": (),
         "Sound and text": (),
@@ -31,6 +38,7 @@ LAYOUT = Layout(
         "outputs",
         "blame",
         "strict",
+        "config",
         "reports",
         "output_format",
         "help",
@@ -38,6 +46,7 @@ LAYOUT = Layout(
     examples=(
         "qdqtool check model.int8.onnx --baseline model.onnx --data images.npz",
         "qdqtool check model.int8.onnx --baseline model.onnx --min-sqnr 20",
+        "qdqtool check --report junit=check.xml",
     ),
 )
 
@@ -47,15 +56,23 @@ LAYOUT = Layout(
     layout=LAYOUT,
     short_help="Check a model's numbers against ONNX Runtime on the CPU and a float baseline.",
 )
-@model_argument()
+@model_argument(required=False)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE.toml",
+    help="Check the models that the [[check]] tables of this file list.  [default without MODEL: the nearest "
+    "qdqtool.toml or pyproject.toml]",
+)
 @options_of(CheckCommand)
-@reports_option()
-@report_options
+@reports_option(WRITTEN)
+@output_format_option(*PRINTED)
+@verbosity_options
 @click.pass_context
 def command(
-    context: click.Context, /, *, model: Path, baseline: Path | None, blame: bool, output_format: str, **words: Any
+    context: click.Context, /, *, model: Path | None, config: Path | None, output_format: str, **words: Any
 ) -> None:
-    """Check the numbers of MODEL.
+    """Check the numbers of MODEL, or of all models that a settings file lists.
 
     Every QuantizeLinear and DequantizeLinear is evaluated by qdqtool's own core on the values it really had in the
     ONNX Runtime CPU reference, and must agree in every bit. Every DQ must undo the Q before it, every scale must fit
@@ -71,14 +88,39 @@ def command(
         from qdqtool.engines.gpu.requirements import require_gpu
 
         require_gpu()  # before the imports below, which take a second
-    from qdqtool.accuracy.checking.check_blame import BlameRequest
-    from qdqtool.accuracy.checking.options import check_request
-    from qdqtool.jobs.check import check_model
+    from qdqtool.jobs.check_models import ModelCheck, check_listed
+    from qdqtool.linting.settings import ListedModel
 
-    request, options = check_request(values_of(CheckCommand, words), COMMAND_LINE)
+    if model is None:
+        context.exit(_check_models(context, config, output_format, words))
+    if config is not None:
+        raise click.UsageError("--config lists the models to check: leave MODEL out.")
+    values = values_of(CheckCommand, words)
     with step_progress() as (_, progress, tick):
-        asked = BlameRequest(always=blame, tick=tick)
-        report = check_model(model, baseline=baseline, data=request, options=options, progress=progress, blame=asked)
-    failed = report.verdict == "failed" or (words["strict"] and report.verdict == "warning")
-    emit(report, output_format, "check", passed=not failed)
-    context.exit(int(failed))
+        report = check_listed(ListedModel(model=model, values=values), progress, tick)
+    code = ModelCheck.of(report, strict=words["strict"]).exit_code
+    emit(report, output_format, "check", passed=not code)
+    context.exit(code)
+
+
+def _check_models(context: click.Context, config: Path | None, output_format: str, words: dict[str, Any]) -> int:
+    """Check the models of a settings file, and return the exit code."""
+    from qdqtool.errors import UsageError
+    from qdqtool.jobs.check_models import check_models, find_settings, read_checks
+    from qdqtool.linting.settings import LIST_HINT, NAMES_FILE
+
+    sources = {name: context.get_parameter_source(name) for name in words}
+    given = {name: word for name, word in words.items() if sources[name] is ParameterSource.COMMANDLINE}
+    for each in of_command_line(CheckCommand):
+        if each.kind.form in NAMES_FILE and each.name in given:
+            raise click.UsageError(f"{each.flag} belongs to one model: name MODEL, or put it into its [[check]] table.")
+    if any(each == "html" for each, _ in context.meta.get(REPORTS_KEY, ())):
+        raise click.UsageError("--report html shows one model: name MODEL.")
+    settings = config or find_settings()
+    if settings is None:
+        raise UsageError("no MODEL is given, and there is no settings file that lists models", hint=LIST_HINT)
+    checks = read_checks(settings, values_of(CheckCommand, given))
+    with step_progress() as (begin, progress, tick):
+        report = check_models(checks, settings, begin=begin, progress=progress, tick=tick)
+    emit(report, output_format, "check_models", passed=not report.exit_code)
+    return report.exit_code

@@ -1,9 +1,8 @@
 """Annotations of GitHub Actions: workflow commands that show a finding at its file."""
 
 from qdqtool.errors import escape
-from qdqtool.linting import rules
 from qdqtool.linting.report import ValidateReport
-from qdqtool.reports.finding_words import counts, repository_path, sentence, worst_first
+from qdqtool.reports.finding_words import counts, fix_of, repository_path, sentence, worst_first
 
 _COMMANDS = {"error": "error", "warning": "warning", "info": "notice"}
 
@@ -12,8 +11,8 @@ def render(report: ValidateReport) -> str:
     """Return a command for each finding, errors first since GitHub shows only some, and the counts as plain text."""
     lines = [_command("error", model.path, "unreadable", escape(model.error or "")) for model in report.unreadable]
     for model, target, finding in worst_first(report):
-        title, fix = f"{finding.code} {finding.name}", rules.get(finding.code).remedy
-        message = f"{sentence(finding)} ({target.target}: {finding.effect})\nfix: {fix}"
+        title = f"{finding.code} {finding.name}"
+        message = f"{sentence(finding)} ({target.target}: {finding.effect}){fix_of(finding)}"
         lines.append(_command(_COMMANDS[finding.severity], model.path, title, message))
     return "\n".join([*lines, counts(report)])
 

@@ -1,20 +1,19 @@
-"""JUnit XML: a test suite for each model, a test case for each rule that was applied for a target."""
+"""JUnit XML: a test suite for each model, a test case for each rule that was applied for a target, or each gate."""
 
 from collections.abc import Iterable
 from xml.etree import ElementTree as ET
 
 from qdqtool.errors import escape, plural
 from qdqtool.jobs.catalogue import catalogue
-from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
-from qdqtool.reports.finding_words import repository_path, sentence
+from qdqtool.reports.finding_words import command_of, fix_of, repository_path, sentence
 
 
 def render(report: ValidateReport) -> str:
     """Return the document. Errors fail their test case; warnings and infos become its output."""
     names = {card.code: card.name for card in catalogue().rules}
-    root = ET.Element("testsuites", name="qdqtool validate")
+    root = ET.Element("testsuites", name=f"qdqtool {command_of(report)}")
     for model in report.models:
         root.append(_suite(model, names))
     for count in ("tests", "failures", "errors", "skipped"):
@@ -43,7 +42,8 @@ def _cases(path: str, target: TargetReport, names: dict[str, str]) -> Iterable[E
     for finding in target.findings:
         by_rule.setdefault(finding.code, []).append(finding)
     for code, findings in by_rule.items():
-        case = ET.Element("testcase", classname=f"{path}.{target.target}", name=f"{code} {names[code]}", file=path)
+        name = f"{code} {names[code]}" if code in names else code
+        case = ET.Element("testcase", classname=f"{path}.{target.target}", name=name, file=path)
         errors = [finding for finding in findings if finding.severity == "error"]
         rest = [finding for finding in findings if finding.severity != "error"]
         if errors:
@@ -61,4 +61,4 @@ def _cases(path: str, target: TargetReport, names: dict[str, str]) -> Iterable[E
 
 def _body(findings: list[Finding]) -> str:
     lines = [f"{each.severity} [{each.effect}] {sentence(each)}" for each in findings]
-    return "\n".join([*lines, f"fix: {rules.get(findings[0].code).remedy}"])
+    return "\n".join(lines) + fix_of(findings[0])

@@ -6,7 +6,15 @@ from qdqtool.errors import escape
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
-from qdqtool.reports.finding_words import counts, diagnosis, place, worst_first
+from qdqtool.reports.finding_words import (
+    CheckedModel,
+    command_of,
+    counts,
+    diagnosis,
+    fix_of,
+    place,
+    worst_first,
+)
 
 SHOWN = 200
 """Largest number of findings in the table; the summary page of a CI job holds 1 MiB."""
@@ -16,7 +24,13 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]()<>#+!|~&@$-])")
 
 def render(report: ValidateReport) -> str:
     """Return verdicts by model and target, then the findings, errors first, and the fix for each rule."""
-    lines = ["## qdqtool validate", "", counts(report), "", "| model | target | verdict | errors | warnings | infos |"]
+    lines = [
+        f"## qdqtool {command_of(report)}",
+        "",
+        counts(report),
+        "",
+        "| model | target | verdict | errors | warnings | infos |",
+    ]
     lines.append("|---|---|---|---|---|---|")
     for model in report.models:
         lines += _verdicts(model)
@@ -28,8 +42,8 @@ def render(report: ValidateReport) -> str:
         lines += [_row(finding, model.path, target.target) for model, target, finding in found[:SHOWN]]
     if len(found) > SHOWN:
         lines += ["", f"... and {len(found) - SHOWN} more"]
-    if found:
-        codes = dict.fromkeys(finding.code for _, _, finding in found)
+    codes = dict.fromkeys(finding.code for _, _, finding in found if fix_of(finding))
+    if codes:
         lines += ["", "What to do (`qdqtool explain CODE` tells more):", ""]
         lines += [f"- {code}: {_text(rules.get(code).remedy)}" for code in codes]
     return "\n".join(lines)
@@ -43,7 +57,8 @@ def _verdicts(model: ModelReport) -> list[str]:
     for target in model.targets:
         severities = [finding.severity for finding in target.findings]
         numbers = " | ".join(str(severities.count(severity)) for severity in ("error", "warning", "info"))
-        rows.append(f"| {path} | {target.target} | {target.verdict} | {numbers} |")
+        worst = f": {_text(model.worst)}" if isinstance(model, CheckedModel) and model.worst else ""
+        rows.append(f"| {path} | {target.target} | {target.verdict}{worst} | {numbers} |")
     return rows
 
 

@@ -5,13 +5,23 @@ import json
 import math
 import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from qdqtool.errors import escape
 from qdqtool.jobs.catalogue import RuleCard, catalogue
 from qdqtool.linting.findings import Finding
 from qdqtool.linting.report import ModelReport, ValidateReport
-from qdqtool.reports.finding_words import file_uri, from_repository, place, repository_path, sentence, worst_first
+from qdqtool.reports.finding_words import (
+    CHECK,
+    command_of,
+    file_uri,
+    from_repository,
+    place,
+    repository_path,
+    sentence,
+    worst_first,
+)
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
@@ -25,13 +35,13 @@ def render(report: ValidateReport) -> str:
     Services recognize a finding in the next run by ``partialFingerprints``. They cannot derive fingerprints from source
     lines, because the file is binary.
     """
-    cards = catalogue().rules
-    index = {card.code: number for number, card in enumerate(cards)}
+    version, pages = _package()
+    found = [_rule(card, pages) for card in catalogue().rules] if command_of(report) != CHECK else [*_gates(report)]
+    index = {rule["id"]: number for number, rule in enumerate(found)}
     seen: Counter[tuple[str, str, str]] = Counter()
     results = [_result(model, target.target, finding, index, seen) for model, target, finding in worst_first(report)]
-    version, pages = _package()
     run = {
-        "tool": {"driver": {"name": "qdqtool", "version": version, "rules": [_rule(card, pages) for card in cards]}},
+        "tool": {"driver": {"name": "qdqtool", "version": version, "rules": found}},
         "invocations": [_invocation(report)],
         "columnKind": "utf16CodeUnits",
         "results": results,
@@ -73,6 +83,21 @@ def _rule(card: RuleCard, pages: str | None) -> dict[str, Any]:
         "properties": {"tags": sorted({"onnx", "quantization", *(impact.target for impact in card.impacts)})},
     }
     return rule if pages is None else {**rule, "helpUri": f"{pages.rstrip('/')}/rules/{card.code}.md"}
+
+
+def _gates(report: ValidateReport) -> Iterator[dict[str, Any]]:
+    """Yield the gates of checks as rules."""
+    for code in dict.fromkeys(code for model in report.models for target in model.targets for code in target.checked):
+        text = {"text": "A reason of a verdict that is no gate." if code == CHECK else f"The gate '{code}' of checks."}
+        yield {
+            "id": code,
+            "name": code,
+            "shortDescription": text,
+            "fullDescription": text,
+            "help": text,
+            "defaultConfiguration": {"level": "warning" if code == CHECK else "error"},
+            "properties": {"tags": ["accuracy", "onnx", "quantization"]},
+        }
 
 
 def _result(

@@ -1,12 +1,19 @@
-"""Rows and blocks of a check: outputs and quantized tensors compared with the float model."""
+"""Rows and blocks of a check: outputs and quantized tensors compared with the float model, and gates as findings."""
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport, NotObserved, OutputResult, WorstOutput
 from qdqtool.errors import plural
+from qdqtool.linting.findings import Effect, Finding
+from qdqtool.linting.report import ValidateReport, target_report, validate_report
 from qdqtool.reports.blocks import Cell, Column, Columns, decibels, number, scoped, share, text
+from qdqtool.reports.finding_words import CHECK, CheckedModel
 from qdqtool.samples.report import DataDescription
+
+if TYPE_CHECKING:
+    from qdqtool.jobs.check_models import ChecksReport, ModelCheck
 
 OUTPUTS = (
     Column("Output"),
@@ -50,6 +57,14 @@ def worst_words(worst: WorstOutput) -> str:
     return f"{worst.sqnr_db:.2f} dB" if worst.sqnr_db is not None else f"off by {number(worst.max_abs, '.4g').short}"
 
 
+def describe_worst(report: CheckReport) -> str:
+    """Return the worst output and the gate that judged it, in words; nothing without a baseline."""
+    worst = report.worst_output
+    if worst is None:
+        return "" if report.baseline is None else "all compared outputs are exact"
+    return f"worst output '{worst.name}' {worst_words(worst)} ({worst.gate})"
+
+
 def not_checked(found: NotObserved) -> str:
     """Return which node was not checked, and why."""
     return f"{skipped_node(found)}: {found.reason}"
@@ -86,3 +101,39 @@ def output_row(output: OutputResult) -> tuple[Cell, ...]:
     if output.exact:
         cosine = replace(cosine, short="exact")
     return text(output.name), sqnr, cosine, number(output.max_abs, short=".4g")
+
+
+def as_findings(report: "ChecksReport | CheckReport") -> ValidateReport:
+    """Return checks as findings: a missed gate is an error, and any other reason of a verdict has its severity."""
+    from qdqtool.jobs.check_models import ModelCheck
+
+    checks = (ModelCheck.of(report),) if isinstance(report, CheckReport) else report.models
+    return validate_report(map(_judged, checks))
+
+
+def _judged(check: "ModelCheck") -> CheckedModel:
+    made = check.report if isinstance(check.report, CheckReport) else None
+    gates = made.gates if made is not None else ()
+    found = [_finding(gate.name, "; ".join(gate.failures), "silent") for gate in gates if not gate.passed]
+    for reason in check.reasons:
+        message = f"{reason.detail}; {reason.hint}" if reason.hint else reason.detail
+        if reason.state == "warning":
+            found.append(_finding(CHECK, message, "advice"))
+        elif not found:
+            found.append(_finding(CHECK, message, "refused" if made is None else "silent"))
+    target = target_report(CHECK, found, checked=(*(gate.name for gate in gates), CHECK))
+    if made is None:
+        return CheckedModel(check.model, (target,))
+    return CheckedModel(check.model, (target,), qdq_nodes=made.qdq.total, worst=describe_worst(made))
+
+
+def _finding(code: str, message: str, effect: Effect) -> Finding:
+    return Finding(
+        code=code,
+        name=CHECK,
+        severity="warning" if effect == "advice" else "error",
+        effect=effect,
+        message=message,
+        fingerprint=code,
+        structure=code,
+    )

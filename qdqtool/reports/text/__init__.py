@@ -9,6 +9,7 @@ from qdqtool.registry import unit_names
 
 RENDERERS: Mapping[str, str] = {
     **{name: f"{name}.render" for name in unit_names(sys.modules[__name__]) if name not in {"ranges", "repaired"}},
+    "check_models": "check.render_models",
     "build_refused": "build.render_refused",
     "convert_ranges": "ranges.render_converted",
     "fixes": "repaired.render_fixes",

@@ -205,13 +205,13 @@ def _pair(pair: QuantizedTensor) -> Text:
 _VERDICTS = {"passed": "bold green", "warning": "bold yellow", "failed": "bold red"}
 
 
-def verdict_text(word: VerdictWord) -> Text:
-    """Return the verdict as one word."""
-    return Text(word.upper(), _VERDICTS[word])
+def verdict_text(word: VerdictWord, width: int = 0) -> Text:
+    """Return the verdict as one word, with spaces up to a width."""
+    return Text(f"{word.upper():<{width}}", _VERDICTS[word])
 
 
-def print_reasons(reasons: Iterable[Judgement], console: Console) -> None:
+def print_reasons(reasons: Iterable[Judgement], console: Console, indent: str = "") -> None:
     """Print the reasons of a verdict: each fact, and the option or command that changes it."""
     for each in reasons:
         hint = f"; {escape(each.hint)}" if each.hint else ""
-        console.print(Text.assemble((f"{each.state:<9}", "yellow"), f"{escape(each.detail)}{hint}"))
+        console.print(Text.assemble(indent, (f"{each.state:<9}", "yellow"), f"{escape(each.detail)}{hint}"))

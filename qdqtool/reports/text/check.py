@@ -8,9 +8,10 @@ from rich.text import Text
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport, OutputResult, SavedOutputs
 from qdqtool.accuracy.report import MetricResult
 from qdqtool.errors import escape, plural
+from qdqtool.jobs.check_models import ChecksReport
 from qdqtool.reports.blocks import Column, Columns, Table, number, tabulate, text
 from qdqtool.reports.kinds import check, gates
-from qdqtool.reports.terminal import fitted, limit, named
+from qdqtool.reports.terminal import fitted, limit, lists_all, named
 from qdqtool.reports.text._shared import print_preprocessing, print_reasons, print_repeated, verdict_text
 from qdqtool.reports.text.sensitivity import print_noisiest, print_pairs_blamed, print_worst_sample
 from qdqtool.samples.input_shapes import spell_shape
@@ -34,6 +35,23 @@ def render(report: CheckReport, console: Console) -> None:
     _print_notes(report, console)
     _print_noise(report, console)
     _print_verdict(report, console)
+
+
+def render_models(report: ChecksReport, console: Console) -> None:
+    """Print the full report of each model that failed, then each verdict with its reasons, and the counts."""
+    for each in report.models:
+        if isinstance(each.report, CheckReport) and (each.verdict == "failed" or lists_all(console)):
+            render(each.report, console)
+            console.print()
+    for each in report.models:
+        found = check.describe_worst(each.report) if isinstance(each.report, CheckReport) else ""
+        worst = f": {escape(found)}" if found else ""
+        console.print(Text.assemble(verdict_text(each.verdict, 9), f"{escape(each.model)}{worst}"))
+        print_reasons(each.reasons, console, indent="  ")
+    counts = Counter(each.verdict for each in report.models)
+    found = ", ".join(f"{counts[word]} {word}" for word in ("passed", "warning", "failed") if counts[word])
+    listed = f"{plural(len(report.models), 'model')} of {escape(report.settings)}: {found}"
+    console.print(Text.assemble(verdict_text(report.verdict, 9), listed))
 
 
 def _print_setup(report: CheckReport, console: Console) -> None:
@@ -160,17 +178,11 @@ def _print_verdict(report: CheckReport, console: Console) -> None:
     skipped = f", {len(report.not_observed)} SKIPPED" if report.not_observed else ""
     own = f", {report.qdq.own} evaluated by qdqtool alone" if report.qdq.own else ""
     count = f"{report.qdq.checked} of {plural(report.qdq.total, 'Q/DQ node')} checked{own}{skipped}"
-    worst = f"; {_worst(report)}" if report.baseline is not None else ""
+    found = check.describe_worst(report)
+    worst = f"; {escape(found)}" if found else ""
     doubtful = sum(bool(gate.warnings) for gate in report.gates)
     doubts = f", {doubtful} of them only since the inputs were random" if doubtful else ""
     missed = ", ".join(gate.name for gate in report.gates if not gate.passed)
     fact = f"missed {missed}" if missed else f"{plural(len(report.gates), 'gate')} held{doubts}"
     print_reasons((each for each in report.reasons if each.state == "warning"), console)
     console.print(Text.assemble(verdict_text(report.verdict), f"   {fact}{worst}; {count}"))
-
-
-def _worst(report: CheckReport) -> str:
-    worst = report.worst_output
-    if worst is None:
-        return "all compared outputs are exact"
-    return f"worst output '{escape(worst.name)}' {check.worst_words(worst)} ({worst.gate})"

@@ -142,3 +142,115 @@ def test_what_nothing_can_run_ends_with_code_4_and_names_the_node(tmp_path: Path
     assert done.code == 4
     assert "'to fp4' (Cast) reads or makes float4e2m1" in done.err
     assert len(done.err.strip().splitlines()) == 2
+
+
+LISTED = """
+[[check]]
+model = "good.onnx"
+baseline = "float.onnx"
+data = "data.npz"
+min-sqnr = 10
+
+[[check]]
+model = "low.onnx"
+baseline = "float.onnx"
+data = "data.npz"
+min-sqnr = 90
+
+[[check]]
+model = "broken.onnx"
+"""
+
+
+@pytest.fixture
+def project(folder: Path) -> Path:
+    """Three listed models: one that keeps its limit, one below it, and one that cannot be read."""
+    (folder / "low.onnx").write_bytes((folder / "good.onnx").read_bytes())
+    (folder / "broken.onnx").write_bytes(b"\xff" * 40)
+    (folder / "qdqtool.toml").write_text(LISTED)
+    return folder
+
+
+def test_models_of_the_settings_are_all_checked(project: Path) -> None:
+    done = qdqtool("check", "--report", "json=o.json", cwd=project)
+    lines = done.out.splitlines()
+    report = json.loads((project / "o.json").read_text())
+
+    assert (done.code, done.err) == (3, "")
+    assert lines[0].startswith("check low.onnx against float.onnx")
+    assert not any(line.startswith("check good.onnx") for line in lines)
+    assert any(line.startswith("PASSED   good.onnx: worst output 'y' ") for line in lines)
+    assert any(line.startswith("FAILED   low.onnx: worst output 'y' ") for line in lines)
+    assert lines[lines.index("FAILED   broken.onnx") + 1].startswith("  failed   the check cannot be made: broken.onnx")
+    assert lines[-1] == "FAILED   3 models of qdqtool.toml: 1 passed, 2 failed"
+    assert [each["verdict"] for each in report["models"]] == ["passed", "failed", "failed"]
+    assert report["models"][1]["report"]["gates"][-1]["name"] == "min-sqnr"
+
+
+SHOWN = {
+    "concise": ("low.onnx: check: min-sqnr error [silent] output 'y': ", "broken.onnx: check: check error [refused] "),
+    "github": ("::error file=low.onnx,line=1,title=min-sqnr check::", "::error file=broken.onnx,line=1,title=check "),
+    "markdown": (
+        "| good.onnx | check | pass: worst output 'y' ",
+        "| low.onnx | check | fail: ",
+        "| broken.onnx | check | fail |",
+    ),
+    "junit": (
+        'classname="good.onnx.check" name="min-sqnr" file="good.onnx" />',
+        "<failure message=\"output 'y': min-sqnr",
+        '<failure message="the check cannot',
+    ),
+    "sarif": ('"ruleId": "min-sqnr"', '"uri": "broken.onnx"'),
+    "json": ('"verdict": "passed"', '"verdict": "failed"', '"exit_code": 3'),
+}
+
+
+@pytest.mark.parametrize("output_format", SHOWN)
+def test_every_format_shows_what_failed(project: Path, output_format: str) -> None:
+    (project / ".git").mkdir()
+    done = qdqtool("check", "--output-format", output_format, "--report", f"{output_format}=o", cwd=project)
+
+    assert (done.code, done.err) == (3, "")
+    assert done.out == (project / "o").read_text()
+    assert [words for words in SHOWN[output_format] if words not in done.out] == []
+
+
+def test_a_single_model_has_the_formats_too(folder: Path) -> None:
+    common = ("check", "good.onnx", "--baseline", "float.onnx", "--data", "data.npz", "--output-format", "concise")
+    good, low = (qdqtool(*common, "--min-sqnr", limit, cwd=folder) for limit in ("10", "90"))
+
+    assert (good.code, good.out) == (0, "1 model, 0 errors, 0 warnings, 0 infos\n")
+    assert low.code == 1
+    assert low.out.startswith("good.onnx: check: min-sqnr error [silent] output 'y': min-sqnr is 90 dB, found ")
+
+
+def test_options_of_the_command_line_hold_for_all_models(project: Path) -> None:
+    done = qdqtool("check", "--min-sqnr", "10", "--config", "qdqtool.toml", cwd=project)
+    assert "FAILED   3 models of qdqtool.toml: 2 passed, 1 failed" in done.out
+
+
+def test_the_settings_are_found_from_a_folder_below(project: Path) -> None:
+    (project / "deep").mkdir()
+    done = qdqtool("check", "-q", cwd=project / "deep")
+    assert "PASSED   ../good.onnx" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "message"),
+    [
+        ((), None, "no MODEL is given, and there is no settings file"),
+        ((), 'targets = ["tensorrt"]', "has no [[check]] table: no model would be checked"),
+        (("--config", "none.toml"), LISTED, "none.toml cannot be read: No such file"),
+        (("good.onnx", "--config", "qdqtool.toml"), LISTED, "leave MODEL out"),
+        (("--baseline", "float.onnx"), LISTED, "--baseline belongs to one model"),
+        (("--report", "html=o.html"), LISTED, "--report html shows one model"),
+    ],
+)
+def test_mistakes_with_settings_are_one_line(
+    folder: Path, words: tuple[str, ...], settings: str | None, message: str
+) -> None:
+    if settings is not None:
+        (folder / "qdqtool.toml").write_text(settings)
+    done = qdqtool("check", *words, cwd=folder)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err

@@ -13,6 +13,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from support.paths import ROOT
 
+from qdqtool.jobs.check_models import check_models, read_checks
 from qdqtool.jobs.validate import validate_files
 from qdqtool.linting import rules
 from qdqtool.linting.baseline import read_baseline, without_known, write_baseline
@@ -21,6 +22,7 @@ from qdqtool.linting.report import ValidateReport
 from qdqtool.models import targets
 from qdqtool.reports.finding_words import file_uri
 from qdqtool.reports.findings import sarif
+from qdqtool.reports.kinds.check import as_findings
 
 GOLDEN = ROOT / "tests" / "golden" / "sarif"
 SCHEMA = (GOLDEN / "sarif-2.1.0.json").read_bytes()
@@ -122,6 +124,16 @@ def test_suppressed_and_known_findings():
     assert suppressed.summary.suppressed
     assert known.summary.known
     assert problems(suppressed) == problems(known) == []
+
+
+def test_checks():
+    Path("nonsense.onnx").write_bytes(b"\xff" * 40)
+    models = ("good.onnx", "nonsense.onnx")
+    Path("qdqtool.toml").write_text("".join(f'[[check]]\nmodel = "{name}"\n' for name in models))
+    checks = as_findings(check_models(read_checks(Path("qdqtool.toml")), Path("qdqtool.toml")))
+
+    assert {finding.severity for finding in checks.findings} == {"error", "warning"}
+    assert problems(checks) == []
 
 
 def test_a_package_with_an_address(monkeypatch: pytest.MonkeyPatch):
