@@ -244,12 +244,12 @@ CASES = {
     ),
     "no output": Case(f"quantize float.onnx {' '.join(RANDOM)}", "`-o OUT.onnx`; or `--list-matches`"),
     "open dimensions": Case(
-        "quantize open.onnx --random-calibration --samples 1 -o q2.onnx", "give data, or shapes, for example: `--input"
+        "quantize open.onnx --random-calibration --samples 1 -o q2.onnx", "give data, or shapes, for example: `{}`"
     ),
     "a value for an open shape": Case(
         "check open_q.onnx --input-shapes b:1x1 --input-values a:0.5", "give its shape too, for example: `--input"
     ),
-    "several open inputs": Case("check open_q.onnx", "give data, or shapes, for example: `--input"),
+    "several open inputs": Case("check open_q.onnx", "give data, or shapes, for example: `{}`"),
     "a mode without ranges": Case(
         "calibrate float.onnx --quantize-mode int8-weight-only --random-calibration -o r2.json", "` needs none"
     ),
@@ -397,7 +397,7 @@ CASES = {
         "check invalid.onnx", "`qdqtool validate --target ort-cpu MODEL` lists what is wrong", code=3, then=(1,)
     ),
     "shapes of an engine": Case(
-        "build open.onnx -o e", "give your sizes, for example: `--opt-shapes {}`", needs="tensorrt_rtx"
+        "build open.onnx -o e", "give data, or shapes, for example: `{}`", needs="tensorrt_rtx"
     ),
     "values of an engine": Case(
         "build values.onnx -o e", "give your values, for example: `--opt-shape-values {}`", needs="tensorrt_rtx"
