@@ -13,6 +13,7 @@ from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.errors import human_bytes, plural
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.report import ModelReport, ValidateReport
+from qdqtool.quantization.planning import modes
 from qdqtool.results import Judgement, VerdictWord
 
 LOW_SQNR = 20.0
@@ -99,11 +100,13 @@ def _of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
         yield Judgement("numbers", "failed", f"NaN or infinities in {', '.join(broken)}")
     share = report.quantized_share
     if share is not None and share < LEAST_QUANTIZED:
+        other_mode = "" if report.mode == modes.DEFAULT else f"`--quantize-mode {modes.DEFAULT}` has more kernels; "
+        more = "a lower accuracy target quantizes more; " if report.has_accuracy_target else other_mode
         yield Judgement(
             "engine",
             "warning",
             f"{share:.0%} of the multiply-accumulates are quantized: the engine gains little",
-            "a lower accuracy target quantizes more; the report lists the reason of each node that stays float",
+            f"{more}the report lists the reason of each node that stays float",
         )
     if report.weights == "packed" and report.sizes.after > LARGE * report.sizes.before:
         sizes = f"{human_bytes(report.sizes.before)} -> {human_bytes(report.sizes.after)}"
