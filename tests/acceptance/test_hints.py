@@ -404,9 +404,23 @@ CASES = {
     ),
     "a model that does not pass": Case(
         "build bad.onnx -o e --backend tensorrt-rtx",
-        "`{}` shows all that it finds; `--skip-validate` builds",
+        "`{} {} -o OUT.onnx` mends it",
         code=1,
-        then=(0, 1),
+        needs="tensorrt_rtx",
+        mended="bad.onnx",
+    ),
+    "a bias as codes": Case(
+        "build bias.onnx -o e --backend tensorrt-rtx",
+        "`{} {} -o OUT.onnx` mends it",
+        code=1,
+        needs="tensorrt_rtx",
+        mended="bias.onnx",
+    ),
+    "a model that does not pass and has no fix": Case(
+        "build attention.onnx -o e --backend tensorrt-rtx",
+        "`{}` shows all that it finds",
+        code=1,
+        then=(1,),
         needs="tensorrt_rtx",
     ),
     "a GPU that lacks a type": Case(
@@ -536,7 +550,7 @@ CASES = {
 
 ELSEWHERE = {
     "` lists the kernels": "tests/jobs/test_inspect_engine.py inspects engines",
-    "fix the shapes, which folds": "tests/engines/build/test_build_model.py pastes it",
+    "fix the shapes, in place of --opt-shapes, which folds": "tests/engines/build/test_build_model.py pastes it",
     "qdqtool does not know this message": "tests/engines/build/test_refusal.py pastes it",
     "` finds the node": "tests/engines/build/test_refusal.py pastes the command",
     "of a fast tokenizer writes it": "needs transformers",
@@ -545,6 +559,7 @@ ELSEWHERE = {
     "`--drop-clipping` writes": "tests/jobs/test_strip.py asks for both",
     "the model no longer fits": "needs a model above 2 GiB",
     "`git lfs pull`": "needs a repository with git lfs",
+    "other --input-shapes and --input-values may pass; `--skip-validate`": "tests/jobs/test_build.py pastes it",
     "nvidia-smi": "needs a GPU",
     "an engine runs where its GPU is": "needs a GPU",
     "build it for your shapes: `": "needs a GPU; tests/engines/gpu/test_gpu.py builds for a range of shapes",

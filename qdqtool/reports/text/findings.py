@@ -41,7 +41,8 @@ def render(report: ValidateReport, console: Console, *, show_context: bool = Fal
         console.print(f"settings: {escape(report.settings)}")
     fixable = sum(finding.fixable for finding in report.findings)
     if fixable and names_fixes:
-        console.print(_fix_hint(fixable, sum(finding.safe_fix for finding in report.findings)))
+        target_file = "-o FILE" if len(report.models) == 1 else "--in-place"
+        console.print(_fix_hint(fixable, sum(finding.safe_fix for finding in report.findings), target_file))
 
 
 def _model(model: ModelReport, console: Console, *, show_context: bool) -> None:
@@ -127,9 +128,9 @@ def _line(finding: Finding) -> Text:
     return line
 
 
-def _fix_hint(fixable: int, safe: int) -> str:
-    """Return how many findings have a fix, how many fixes are safe, and the options that apply them."""
-    options = "--fix -o FILE" if safe else "--fix --unsafe-fixes -o FILE"
+def _fix_hint(fixable: int, safe: int, target_file: str) -> str:
+    """How many findings have a fix, how many of the fixes are safe, and the options that make them."""
+    options = f"--fix {target_file}" if safe else f"--fix --unsafe-fixes {target_file}"
     count = f"up to {safe}" if safe else "none"
     others = ", with --unsafe-fixes the others too" if 0 < safe < fixable else ""
     return f"{fixable} can be fixed, {count} by safe edits: {options} makes them{others}; --diff shows them"

@@ -88,6 +88,10 @@ def test_fixable_findings_lead_to_the_options():
         "--diff shows them"
     )
     assert not any("--fix" in line for line in lines(judged("onnx", FINDING)))
+    # One file cannot take two models.
+    models = ModelReport("a.onnx", (judged("onnx", safe),), None), ModelReport("b.onnx", (), None)
+    two = printed(render, ValidateReport(models, Summary())).splitlines()
+    assert two[-1] == "1 can be fixed, up to 1 by safe edits: --fix --in-place makes them; --diff shows them"
 
 
 def test_strings_of_the_model_are_escaped():
