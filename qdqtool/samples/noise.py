@@ -61,7 +61,7 @@ def shapes_hint(
         known: Sizes of symbolic dimensions that are settled already.
         given: Shapes of the other inputs.
     """
-    sizes: dict[_Size, int] = {**known}
+    sizes = dict[_Size, int](known.items())
     open_sizes: list[_Size] = []
     dims = {name: _sized(index, name, declared, sizes, open_sizes) for name, declared in inputs.items()}
     problems = list[str]()
