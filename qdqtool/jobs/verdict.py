@@ -40,8 +40,8 @@ def judge(reports: Sequence[tuple[str, object]], limit: str = "--min-sqnr") -> t
         for source, report in reports
         for judgement in _of_report(report, None if has_target else limit)
     ]
-    if not any(isinstance(each, CheckReport) for each in content):
-        found += [low for each in content if isinstance(each, QuantizeReport) for low in _low_of_quantize(each)]
+    for each in content if not any(isinstance(each, CheckReport) for each in content) else ():
+        found += _low_of_quantize(each) if isinstance(each, QuantizeReport) else ()
     return (*found, *_unasked(content))
 
 
@@ -116,8 +116,9 @@ def _of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
 
 
 def _low_of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
-    """Yield a warning where the worst output keeps little, and no accuracy was asked for."""
-    outputs = report.accuracy.outputs if report.accuracy is not None else ()
+    """Yield a warning where the worst output keeps little on real data, and no accuracy was asked for."""
+    is_real = report.calibration is None or not report.calibration.random
+    outputs = report.accuracy.outputs if report.accuracy is not None and is_real else ()
     known = [(each.sqnr_db, each.name) for each in outputs if each.sqnr_db is not None]
     worst, name = min(known, default=(LOW_SQNR, ""))
     if worst < LOW_SQNR and not report.has_accuracy_target:

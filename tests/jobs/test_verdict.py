@@ -59,6 +59,7 @@ def test_quantizing_is_judged_by_its_own_outputs_where_no_check_follows(tmp_path
         ({"quantize": low}, ["output 'y' keeps 19.9 dB, and no accuracy was asked for"]),
         ({"quantize": low, "check": LIMITED}, []),
         ({"quantize": low | {"has_accuracy_target": True}}, []),
+        ({"quantize": edited(low, lambda it: it["calibration"].update(random=True))}, []),
         ({"quantize": edited(low, lambda it: it["accuracy"]["outputs"][0].update(sqnr_db=20.0))}, []),
     ):
         assert [each.detail for each in reasons_of(judged(tmp_path, **document))] == reasons
