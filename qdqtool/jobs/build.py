@@ -96,7 +96,7 @@ class _Job:
                 verbose_log=self._options.verbose_log,
             )
             if self._lock is not None:
-                self._lock.check_inputs(self._model, ready, request, self._options)
+                self._lock.check_inputs(self._files, ready, request, self._options)
             findings = None if self._options.skip_validate else _validate(ready, self._builder)
             try:
                 built = self._builder.build(request)
@@ -199,7 +199,7 @@ class _Job:
 
 
 def _validate(ready: ModelToBuild, builder: TensorRT) -> Summary:
-    """The validate gate: how much it found, when nothing of it is an error."""
+    """Return the counts of findings of the validate gate; raise if any finding is an error."""
     report = validate_model(ready.model, [builder.release])
     errors = [finding for finding in report.findings if finding.severity == "error"]
     refusals = tuple(

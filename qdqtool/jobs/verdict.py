@@ -52,7 +52,7 @@ def word_of(judgements: Iterable[Judgement]) -> VerdictWord:
 
 
 def reasons_of(judgements: Sequence[Judgement]) -> tuple[Judgement, ...]:
-    """Return the judgements that are why the verdict is not ``passed``, failures first."""
+    """Return the judgements that explain why the verdict is not ``passed``, failures first."""
     return tuple(each for state in ("failed", "warning") for each in judgements if each.state == state)
 
 

@@ -188,7 +188,7 @@ def _batch_names(specs: Sequence[InputSpec]) -> set[str]:
 
 
 def _require_closed(index: ModelIndex, specs: Sequence[InputSpec], batch_names: set[str]) -> None:
-    """Refuse inputs with open dimensions; the hint has an example for all of them, which the model can run."""
+    """Refuse inputs with dynamic dimensions; the hint has an example with which the model can run."""
     closed = {spec.name: _closed(spec.shape, batch_names) if spec.shape is not None else (None,) for spec in specs}
     given = {name: tuple(dim for dim in dims if dim is not None) for name, dims in closed.items() if None not in dims}
     unsettled = {spec.name: spec.shape for spec in specs if spec.name not in given}

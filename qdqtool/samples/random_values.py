@@ -4,8 +4,8 @@ Floats are normal: in the range of the first Q that reads the input, where there
 normal. Integers that index a table stay inside it, 8-bit integers take their whole range, and all others lie between 0
 and 9; booleans are drawn evenly.
 
-A model that was calibrated on images between 0 and 1 clips half of what a standard normal distribution gives. What such
-inputs show of the model says little, so random inputs are drawn in the range for which the model was made.
+The range matters: a model that was calibrated on images from 0 to 1 clips half of the values of a standard normal
+distribution. Its outputs for such inputs say little about the model.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,10 +24,10 @@ from qdqtool.samples.signature import InputSpec
 
 STEPS = 16
 DEVIATIONS = 4.0
-"""Standard deviations between the middle of a range and its ends: one value in 16,000 lies outside."""
+"""Number of standard deviations between the middle and an end of a range: 1 value in 16,000 is outside."""
 
 SMALLEST, LARGEST = 1e-6, 1e4
-"""Ranges outside these widths are no ranges of inputs, but those of a damaged scale. Float16 ends at 65504."""
+"""A range that is narrower or wider than this comes from a damaged scale. Float16 ends at 65504."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +35,24 @@ class InputRange:
     """The range of an input.
 
     Attributes:
-        low: Its lower end.
-        high: Its upper end.
+        low: Lower end.
+        high: Upper end.
     """
 
     low: float
     high: float
 
     def fit(self, x: Array) -> Array:
-        """Return standard normal values moved and stretched into the range, in their own type."""
+        """Return standard normal values, shifted and scaled into the range; the type stays the same."""
         middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
         return np.asarray(x.astype(FLOAT64) * (half / DEVIATIONS) + middle).astype(x.dtype)
 
 
 def range_of(name: str, index: ModelIndex) -> InputRange | None:
-    """Return the range of the first Q that reads an input, through operators that only move or pass on values.
+    """Return the range of the first Q that reads an input, directly or after operators that keep the values.
 
     Returns:
-        The range of the codes; None where no such Q has a constant scale and a range that inputs have.
+        The range of the codes, or None if no such Q has a constant scale and a plausible range.
     """
     return next((found for entry in _first_quantizers(name, index) if (found := _range(entry, index))), None)
 
@@ -91,7 +91,7 @@ SMALL_INTEGERS = 10
 
 @dataclass(frozen=True, slots=True)
 class RandomSamples:
-    """Random samples; number ``i`` depends on the seed and ``i`` alone."""
+    """Random samples; sample ``i`` depends only on the seed and on ``i``."""
 
     specs: tuple[InputSpec, ...]
     bounds: Mapping[str, int]
@@ -124,7 +124,7 @@ def _draw(spec: InputSpec, bound: int, generator: np.random.Generator) -> Array:
 
 
 def bound_of(spec: InputSpec, index: ModelIndex) -> int:
-    """Return one more than the largest integer that is safe to feed."""
+    """Return the exclusive upper limit for the integers of an input."""
     if spec.dtype.kind not in "iu":
         return 0
     sizes = list(_table_sizes(index.view.main.values[spec.name], index.types))
@@ -132,7 +132,7 @@ def bound_of(spec: InputSpec, index: ModelIndex) -> int:
 
 
 def _table_sizes(start: Value, types: TensorTypes) -> Iterator[int]:
-    """Yield the extents of the tables that ``start`` indexes, through what hands indices on."""
+    """Yield the number of rows of each table that ``start`` indexes, also through operators that keep indices."""
     seen: set[Value] = {start}
     pending = [start]
     while pending:
@@ -147,7 +147,7 @@ def _table_sizes(start: Value, types: TensorTypes) -> Iterator[int]:
 
 
 def _is_block_table(node: NodeView) -> bool:
-    """Return whether ONNX Runtime's GatherBlockQuantized looks up rows of a table of codes."""
+    """Return whether the node is GatherBlockQuantized of ONNX Runtime, which looks up rows of a table of codes."""
     return node.domain == "com.microsoft" and node.op_type == "GatherBlockQuantized"
 
 

@@ -220,6 +220,27 @@ def test_a_failure_leaves_nothing_behind(case, tmp_path, monkeypatch):
     assert files(tmp_path) == before
 
 
+@pytest.mark.parametrize("changed", ["m.onnx", "m.data"])
+@pytest.mark.parametrize("moment", ["before the builder reads", "after it has read"])
+def test_a_file_that_is_replaced_during_the_build_is_named_and_gives_no_engine(changed, moment, tmp_path, monkeypatch):
+    path = with_external_data(tmp_path)
+    build, file = TensorRT.build, tmp_path / changed
+    other = file.read_bytes()[::-1] if changed == "m.data" else matmul().SerializeToString()
+
+    def replaced(builder, request):
+        if moment == "before the builder reads":
+            file.write_bytes(other)
+        try:
+            return build(builder, request)
+        finally:
+            file.write_bytes(other)
+
+    monkeypatch.setattr(TensorRT, "build", replaced)
+    with pytest.raises(ModelError, match=f"^{changed} changed during the build of .*; no engine was written"):
+        build_engine(path, tmp_path / "e.engine", options=UNCHECKED)
+    assert files(tmp_path) == ["m.data", "m.onnx"]
+
+
 def test_a_fault_of_fixed_shapes_leads_to_other_shapes(tmp_path):
     """Without these shapes `validate` finds nothing."""
     path = save(open_input(tmp_path), tmp_path)

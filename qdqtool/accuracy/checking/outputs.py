@@ -129,7 +129,7 @@ class Deviation:
         error: The accumulated error; without elements for strings.
         agreement: Counts of equal elements, for outputs that are not floats.
         variation: How floats vary over the samples.
-        samples: The errors of single samples, of floats.
+        samples: The errors of single samples, for float outputs.
         shapes: The two shapes in the first sample where they differ, that of the reference last; None where none do.
     """
 

@@ -129,7 +129,7 @@ def _line(finding: Finding) -> Text:
 
 
 def _fix_hint(fixable: int, safe: int, target_file: str) -> str:
-    """How many findings have a fix, how many of the fixes are safe, and the options that make them."""
+    """Return how many findings have a fix, how many fixes are safe, and the options that apply them."""
     options = f"--fix {target_file}" if safe else f"--fix --unsafe-fixes {target_file}"
     count = f"up to {safe}" if safe else "none"
     others = ", with --unsafe-fixes the others too" if 0 < safe < fixable else ""
