@@ -12,6 +12,9 @@ HINTED = 0.5
 
 MOST_HINTED = 5
 
+NEARLY_ALL = 0.999
+"""Shares are rounded."""
+
 
 def command(name: str, *words: str) -> str:
     """Return a command line of qdqtool, quoted for a shell."""
@@ -21,6 +24,11 @@ def command(name: str, *words: str) -> str:
 def excluding(patterns: Iterable[str]) -> tuple[str, ...]:
     """Return the options that leave nodes in float."""
     return tuple(word for pattern in patterns for word in ("--nodes-to-exclude", pattern))
+
+
+def leaves_some(shares: Iterable[float]) -> bool:
+    """Return whether anything stays quantized without layers that have these shares of the multiply-accumulates."""
+    return sum(shares) < NEARLY_ALL
 
 
 def dominant_layers(shares: Sequence[float]) -> int:

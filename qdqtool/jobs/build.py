@@ -97,7 +97,7 @@ class _Job:
             )
             if self._lock is not None:
                 self._lock.check_inputs(self._files, ready, request, self._options)
-            findings = None if self._options.skip_validate else _validate(ready.model, self._builder)
+            findings = None if self._options.skip_validate else _validate(ready, self._builder)
             try:
                 built = self._builder.build(request)
             except BuildRefusedError as error:
@@ -198,16 +198,22 @@ class _Job:
         )
 
 
-def _validate(model: Model, builder: TensorRT) -> Summary:
+def _validate(ready: ModelToBuild, builder: TensorRT) -> Summary:
     """Return the counts of findings of the validate gate; raise if any finding is an error."""
-    report = validate_model(model, [builder.release])
+    report = validate_model(ready.model, [builder.release])
+    errors = [finding for finding in report.findings if finding.severity == "error"]
     refusals = tuple(
         Refusal(reason=finding.message, node=finding.node, op_type=finding.op_type, code=finding.code)
-        for finding in report.findings
-        if finding.severity == "error"
+        for finding in errors
     )
     if refusals:
-        command = f"qdqtool validate --target {builder.release} {shlex.quote(str(model.path))}"
-        hint = f"`{command}` shows all that it finds; `--skip-validate` builds all the same"
+        command = f"qdqtool validate --target {builder.release} {shlex.quote(str(ready.model.path))}"
+        fix = "--fix" if all(finding.safe_fix for finding in errors) else "--fix --unsafe-fixes"
+        if ready.specialized is not None:
+            hint = "other --input-shapes and --input-values may pass; `--skip-validate` builds all the same"
+        elif all(finding.fixable for finding in errors):
+            hint = f"`{command} {fix} -o OUT.onnx` mends it"
+        else:
+            hint = f"`{command}` shows all that it finds; `--skip-validate` builds all the same"
         raise BuildRefusedError(f"validate for {builder.release}", refusals, "validate", hint=hint)
     return report.summary

@@ -16,6 +16,7 @@ from qdqtool.errors import UsageError
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.quantize_unchanged import left_in_float, nothing_to_add, write_unchanged
+from qdqtool.jobs.verdict import judge, reasons_of, word_of
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.structure import outline
 from qdqtool.models.graph.io.external import model_bytes
@@ -114,7 +115,9 @@ def quantize_model(
     given = offloaded(model if isinstance(model, Model) else load_model(model))
     with described_beside(given) as model_file:
         report = _quantize(given, sources, Path(output), options, (metric, progress, tick))
-        return replace(report, model_file=model_file())
+        judgements = judge([("", report)])
+        word, reasons = word_of(judgements), reasons_of(judgements)
+        return replace(report, model_file=model_file(), verdict=word, reasons=reasons)
 
 
 def _quantize(

@@ -17,6 +17,7 @@ from qdqtool.quantization.report import (
     QuantizedTensor,
     WeightScales,
 )
+from qdqtool.results import Judgement, VerdictWord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +67,9 @@ class QuantizeReport(WrittenModelReport):
         has_accuracy_target: Whether ``--min-sqnr`` or ``--max-metric-loss`` was given.
         quantized_share: Share of the multiply-accumulates in products that read a DequantizeLinear; None if the model
             has no products.
+        verdict: ``failed`` where the model breaks a rule or an output, ``warning`` where a user should know something
+            before deployment.
+        reasons: Why the verdict is not ``passed``.
     """
 
     model: str
@@ -103,3 +107,5 @@ class QuantizeReport(WrittenModelReport):
     weights: str = "packed"
     has_accuracy_target: bool = False
     quantized_share: float | None = None
+    verdict: VerdictWord = "passed"
+    reasons: tuple[Judgement, ...] = ()

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from qdqtool.accuracy.checking.limits import ON_OUTPUTS
 from qdqtool.accuracy.checking.report import CheckReport
-from qdqtool.accuracy.checking.worst_output import worst_output
+from qdqtool.accuracy.checking.worst_output import is_limited, worst_output
 from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.errors import QdqError, human_bytes, plural
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.report import ModelReport, ValidateReport
+from qdqtool.quantization.planning import modes
 from qdqtool.results import Judgement, VerdictWord
 
 LOW_SQNR = 20.0
@@ -37,6 +37,8 @@ def judge(reports: Sequence[tuple[str, object]], limit: str = "--min-sqnr") -> t
         for source, report in reports
         for judgement in _of_report(report, None if has_target else limit)
     ]
+    for each in content if not any(isinstance(each, CheckReport) for each in content) else ():
+        found += _low_of_quantize(each) if isinstance(each, QuantizeReport) else ()
     return (*found, *_unasked(content))
 
 
@@ -46,10 +48,9 @@ def word_of(judgements: Iterable[Judgement]) -> VerdictWord:
     return "failed" if "failed" in states else "warning" if "warning" in states else "passed"
 
 
-def reasons_of(judgements: Iterable[Judgement]) -> tuple[Judgement, ...]:
+def reasons_of(judgements: Sequence[Judgement]) -> tuple[Judgement, ...]:
     """Return the judgements that explain why the verdict is not ``passed``, failures first."""
-    found = [each for each in judgements if each.state in {"failed", "warning"}]
-    return tuple(sorted(found, key=lambda each: each.state != "failed"))
+    return tuple(each for state in ("failed", "warning") for each in judgements if each.state == state)
 
 
 def _of_report(report: object, limit: str | None) -> Iterator[Judgement]:
@@ -79,13 +80,10 @@ def _of_validated(model: ModelReport) -> Iterator[Judgement]:
     for target in model.targets:
         errors = sum(finding.severity == "error" for finding in target.findings)
         failed = errors > 0 or target.verdict == "fail"
-        accepted = f"; {target.known} known, {target.suppressed} suppressed"
         detail = f"{target.target}: {plural(errors, 'error')} of {plural(len(target.checked), 'rule')}"
-        yield Judgement(
-            "rules",
-            "failed" if failed else "passed",
-            detail + (accepted if target.known or target.suppressed else ""),
-        )
+        if target.known or target.suppressed:
+            detail += f"; {target.known} known, {target.suppressed} suppressed"
+        yield Judgement("rules", "failed" if failed else "passed", detail)
 
 
 def _of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
@@ -98,13 +96,13 @@ def _of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
         yield Judgement("numbers", "failed", f"NaN or infinities in {', '.join(broken)}")
     share = report.quantized_share
     if share is not None and share < LEAST_QUANTIZED:
-        yield Judgement(
-            "engine",
-            "warning",
-            f"{share:.0%} of the multiply-accumulates are quantized: the engine gains little",
-            "a lower accuracy target quantizes more; the report lists the reason of each node that stays float",
-        )
-    if report.weights == "packed" and report.sizes.after > LARGE * report.sizes.before:
+        other_mode = "" if report.mode == modes.DEFAULT else f"`--quantize-mode {modes.DEFAULT}` has more kernels; "
+        more = "a lower accuracy target quantizes more; " if report.has_accuracy_target else other_mode
+        detail = f"{share:.0%} of the multiply-accumulates are quantized: the engine gains little"
+        more += "the report lists the reason of each node that stays float"
+        yield Judgement("engine", "warning", detail, more)
+    is_float = report.weights == "packed" and report.existing != "keep"
+    if is_float and report.sizes.after > LARGE * report.sizes.before:
         sizes = f"{human_bytes(report.sizes.before)} -> {human_bytes(report.sizes.after)}"
         yield Judgement("engine", "warning", f"the quantized model is hardly smaller than the float model: {sizes}")
     if report.existing == "replace":
@@ -114,6 +112,17 @@ def _of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
             "the float model is MODEL without its Q/DQ nodes: its weights were rounded before",
             "`qdqtool check --baseline FLOAT.onnx` compares with the model before any quantization",
         )
+
+
+def _low_of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
+    """Yield a warning where the worst output keeps little on real data, and no accuracy was asked for."""
+    is_real = report.calibration is None or not report.calibration.random
+    outputs = report.accuracy.outputs if report.accuracy is not None and is_real else ()
+    known = [(each.sqnr_db, each.name) for each in outputs if each.sqnr_db is not None]
+    worst, name = min(known, default=(LOW_SQNR, ""))
+    if worst < LOW_SQNR and not report.has_accuracy_target:
+        detail = f"output '{name}' keeps {worst:.1f} dB, and no accuracy was asked for"
+        yield Judgement("numbers", "warning", detail, f"`--min-sqnr {LOW_SQNR:.0f}` leaves layers in float for more")
 
 
 def _of_check(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
@@ -139,7 +148,7 @@ def _doubts(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
         yield Judgement("numbers", "warning", detail, "`--baseline FLOAT.onnx`")
     if check.data.seed is not None:
         yield Judgement("numbers", "warning", "random inputs were run: real data may give other numbers", "`--data`")
-    elif check.baseline is not None and limit is not None and not _is_limited(check):
+    elif check.baseline is not None and limit is not None and not is_limited(check):
         yield from _low(check, limit)
 
 
@@ -157,15 +166,6 @@ def _low(check: CheckReport, limit: str) -> Iterator[Judgement]:
     elif worst is not None and worst.agreement is not None and worst.agreement < LOW_AGREEMENT:
         detail = f"{worst.agreement:.1%} of output '{worst.name}' are equal, and no limit on the accuracy was given"
         yield Judgement("numbers", "warning", detail, f"`--min-agreement {worst.agreement:.2f}` accepts that")
-
-
-def _is_limited(check: CheckReport) -> bool:
-    """Return whether a limit covers every inexact output; a limit on agreement does not cover float outputs."""
-    limits = ON_OUTPUTS & {gate.name for gate in check.gates}
-    differing = [output for output in check.outputs if not output.exact]
-    if limits == {"min-agreement"}:
-        return all(output.agreement is not None for output in differing)
-    return bool(limits) or (bool(check.outputs) and not differing)
 
 
 def _of_build(build: EngineReport) -> Iterator[Judgement]:

@@ -95,6 +95,11 @@ def spell_values(values: Sequence[float]) -> str:
     return words[0] if len(words) == 1 else f"[{','.join(words)}]"
 
 
+def spell_value_options(values: Values) -> list[str]:
+    """Return the words of the command line that give inputs their values."""
+    return [word for name, given in values.items() for word in ("--input-values", f"{name}:{spell_values(given)}")]
+
+
 def _parse(words: Sequence[str], option: str, spelling: _Spelling[_Number]) -> dict[str, tuple[_Number, ...]]:
     found: dict[str, tuple[_Number, ...]] = {}
     for word in words:

@@ -1,32 +1,33 @@
-"""Random inputs with a seed for models without data, and example shapes of inputs for messages.
+"""Random inputs for models without data, and shapes of inputs for messages.
 
-Floats are normally distributed, in the range of the first Q that reads the input. Without such a Q they are standard
-normal. Integers that index a table are valid row numbers. Other 8-bit integers take all values, and other integers are
-0 to 9. Booleans are uniform. Batch dimensions are 1. The user must give every other dynamic dimension.
-
-The range matters: a model that was calibrated on images from 0 to 1 clips half of the values of a standard normal
-distribution. Its outputs for such inputs say little about the model.
+Batch dimensions are 1. The user must give every other open dimension: messages propose sizes that the model accepts.
 """
 
+import itertools
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
 
 import numpy as np
 
-from qdqtool.errors import UsageError
+from qdqtool.errors import QdqError, UsageError
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.index.qdq import QdqNode
-from qdqtool.models.graph.index.types import TensorTypes
 from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.io.tensors import iter_tensors, nbytes
 from qdqtool.models.ops import ProductOp
-from qdqtool.numerics import formats
-from qdqtool.numerics.dtypes import FLOAT64, Array
+from qdqtool.models.options import Profile
+from qdqtool.models.running.ort_cpu import Session
+from qdqtool.models.running.ort_errors import RunError
+from qdqtool.models.transforms.specialize_branches import deciding_values
+from qdqtool.models.transforms.specialize_values import fix_inputs
 from qdqtool.samples.feeds import Feeds
-from qdqtool.samples.input_shapes import spell_shapes
+from qdqtool.samples.input_shapes import Shapes, Values, spell_shapes, spell_value_options
+from qdqtool.samples.random_values import RandomSamples, bound_of, range_of
 from qdqtool.samples.report import DataDescription
-from qdqtool.samples.signature import Dim, InputSpec
+from qdqtool.samples.signature import Dim, InputSpec, input_specs, with_shapes
+
+DEFAULT_SAMPLES = 4
 
 # By rank: 224 for images, 32 for volumes, else 128 for sequences. Only messages propose these sizes; no command uses
 # them by default: an engine for 1x3x1x1 would build without complaint and be useless.
@@ -36,36 +37,105 @@ _KEEP_CHANNELS = ("QuantizeLinear", "DequantizeLinear", "Cast", "Identity", "Mul
 _DEPTH = 8
 
 
+TRIED = 40
+"""Combinations of sizes that are tried for an example."""
+
+LARGEST_RUN = 1 << 26
+"""Bytes of weights up to which a model runs for an example."""
+
+_Size = int | str | tuple[str, int]
+"""A dimension: its extent, its symbol, or the input and the axis where it has none."""
+
 _Product = tuple[NodeView, ProductOp, tuple[int, ...]]
 
 
-def example_option(index: ModelIndex, inputs: Mapping[str, Sequence[Dim] | None], known: Mapping[str, int]) -> str:
-    """Format example shapes of inputs as one string, such as ``x:1x3x224x224,mask:1x128``.
+def shapes_hint(
+    index: ModelIndex, option: str, inputs: Mapping[str, Sequence[Dim] | None], known: Mapping[str, int], given: Shapes
+) -> str:
+    """Return the hint for inputs without shapes: options with shapes that the model accepts together, if any are found.
 
     Args:
         index: The model.
-        inputs: The declared dimensions of each input; None for an input of unknown rank.
-        known: Known sizes of symbolic dimensions.
+        option: The option that takes shapes.
+        inputs: The declared dimensions of each input that needs a shape, None where it declares no rank.
+        known: Sizes of symbolic dimensions that are settled already.
+        given: Shapes of the other inputs.
     """
-    sizes = dict(known)
-    return spell_shapes({name: _example(index, name, dims, sizes) for name, dims in inputs.items()})
+    sizes = dict[_Size, int](known.items())
+    open_sizes: list[_Size] = []
+    dims = {name: _sized(index, name, declared, sizes, open_sizes) for name, declared in inputs.items()}
+    problems = list[str]()
+    with ExitStack() as stack:
+        trial = _Trial(index, given, stack)
+        for values in (deciding_values(index), {}):
+            for tried in itertools.islice(_assignments(sizes, open_sizes), TRIED):
+                shapes = {name: tuple(d if isinstance(d, int) else tried[d] for d in dims[name]) for name in dims}
+                problem = trial.problem(shapes, values)
+                if not problem:
+                    words = shlex.join([option, spell_shapes(shapes), *spell_value_options(values)])
+                    return f"give data, or shapes, for example: `{words}`"
+                problems.append(problem)
+    return f"give data, or shapes of {', '.join(inputs)} that fit all inputs; the usual ones do not: {problems[0]}"
 
 
-def _example(index: ModelIndex, name: str, dims: Sequence[Dim] | None, sizes: dict[str, int]) -> tuple[int, ...]:
-    """Return an example shape for one input; symbols that get a size here are added to ``sizes``."""
+def _sized(
+    index: ModelIndex, name: str, dims: Sequence[Dim] | None, sizes: dict[_Size, int], open_sizes: list[_Size]
+) -> list[_Size]:
+    """Return the dimensions of an input; those without an extent get a usual one in ``sizes``."""
     rank, axis, channels = _first_layer(index.view.main.values[name], index)
     declared: Sequence[Dim] = dims if dims is not None else (None,) * (rank or 2)
-    found: list[int] = []
-    for place, dim in enumerate(declared):
-        size = sizes.get(dim) if isinstance(dim, str) else dim
-        if size is None and channels is not None and place == axis % len(declared):
-            size = channels
-        if size is None:
-            size = _USUAL.get(len(declared), _USUAL_ELSE) if place else 1
-        if isinstance(dim, str):
-            sizes[dim] = size
-        found.append(size)
-    return tuple(found)
+    found = [dim if dim is not None else (name, place) for place, dim in enumerate(declared)]
+    for place, size in enumerate(found):
+        if isinstance(size, int) or size in sizes:
+            continue
+        if channels is not None and place == axis % len(declared):
+            sizes[size] = channels
+        elif not place:
+            sizes[size] = 1
+        else:
+            sizes[size] = _USUAL.get(len(declared), _USUAL_ELSE)
+            open_sizes.append(size)
+    return found
+
+
+def _assignments(sizes: Mapping[_Size, int], open_sizes: Sequence[_Size]) -> Iterator[Mapping[_Size, int]]:
+    """Yield sizes of all dimensions, the usual ones first, then those with few others."""
+    # A mask is as long as the cache and the new tokens together.
+    sums = map(sum, itertools.combinations(dict.fromkeys(sizes.values()), 2))
+    others = [*sums, 256, 512, 1]
+    for count in range(len(open_sizes) + 1):
+        for changed in itertools.combinations(open_sizes, count):
+            for extents in itertools.product(dict.fromkeys(others), repeat=count):
+                yield {**sizes, **dict(zip(changed, extents, strict=True))}
+
+
+class _Trial:
+    """Gives shapes to shape inference, and to a run in ONNX Runtime where that is cheap."""
+
+    def __init__(self, index: ModelIndex, given: Shapes, stack: ExitStack) -> None:
+        self._index, self._given = index, given
+        self._is_sound = not index.types.contradictions_of_inferred
+        self._session: Session | None = None
+        if sum(map(nbytes, iter_tensors(index.model.proto))) <= LARGEST_RUN:
+            with suppress(QdqError):
+                self._session = stack.enter_context(Session(index.model, Profile.LEAN))
+
+    def problem(self, shapes: Shapes, values: Values) -> str:
+        """Return what is wrong with shapes and values of inputs; empty for nothing."""
+        shapes = {**self._given, **shapes}
+        if self._is_sound:
+            wrong = ModelIndex.of(fix_inputs(self._index.model, shapes).model).types.contradictions_of_inferred
+            if wrong:
+                return wrong[0].text
+        if self._session is not None:
+            specs = with_shapes(input_specs(self._index.model), shapes)
+            sample = next(iter(random_feeds(self._index, specs, seed=0, samples=1)))
+            fixed = {name: np.full_like(sample[name], value[0]) for name, value in values.items()}
+            try:
+                self._session.run({**sample, **fixed})
+            except RunError as error:
+                return error.message
+        return ""
 
 
 def _first_layer(value: Value, index: ModelIndex) -> tuple[int | None, int, int | None]:
@@ -91,94 +161,6 @@ def _products(value: Value, index: ModelIndex, depth: int) -> Iterator[_Product]
             yield from _products(output, index, depth - 1)
 
 
-STEPS = 16
-DEVIATIONS = 4.0
-"""Number of standard deviations between the middle and an end of a range: 1 value in 16,000 is outside."""
-
-SMALLEST, LARGEST = 1e-6, 1e4
-"""A range that is narrower or wider than this comes from a damaged scale. Float16 ends at 65504."""
-
-
-@dataclass(frozen=True, slots=True)
-class InputRange:
-    """The range of an input.
-
-    Attributes:
-        low: Lower end.
-        high: Upper end.
-    """
-
-    low: float
-    high: float
-
-    def fit(self, x: Array) -> Array:
-        """Return standard normal values, shifted and scaled into the range; the type stays the same."""
-        middle, half = (self.low + self.high) / 2, (self.high - self.low) / 2
-        return np.asarray(x.astype(FLOAT64) * (half / DEVIATIONS) + middle).astype(x.dtype)
-
-
-def range_of(name: str, index: ModelIndex) -> InputRange | None:
-    """Return the range of the first Q that reads an input, directly or after operators that keep the values.
-
-    Returns:
-        The range of the codes, or None if no such Q has a constant scale and a plausible range.
-    """
-    return next((found for entry in _first_quantizers(name, index) if (found := _range(entry, index))), None)
-
-
-def _first_quantizers(name: str, index: ModelIndex) -> Iterator[QdqNode]:
-    pending: list[Value] = [index.view.main.values[name]]
-    for _ in range(STEPS):
-        if not pending:
-            return
-        value = pending.pop(0)
-        for use in value.uses:
-            entry = index.qdq.get(use.node)
-            if entry is not None and entry.is_quantize and use.index == 0:
-                yield entry
-                continue
-            known = ops.traits(use.node)
-            made = use.node.output() if use.index == 0 and (known.moves_values or known.passes_values) else None
-            pending += [made] if made is not None else []
-
-
-def _range(entry: QdqNode, index: ModelIndex) -> InputRange | None:
-    fmt = formats.by_onnx_type(entry.quantized_type or 0)
-    scale = index.constant(entry.scale) if entry.scale is not None else None
-    zero_point = index.constant(entry.zero_point) if entry.zero_point is not None else np.zeros(())
-    if fmt is None or scale is None or zero_point is None or entry.scale_shape is None or not scale.size:
-        return None
-    step, zero = np.abs(scale.astype(FLOAT64)).max(), zero_point.astype(FLOAT64).reshape(-1)[:1].sum()
-    if not np.isfinite(step):
-        return None
-    low, high = (fmt.low - zero) * step, (fmt.high - zero) * step
-    return InputRange(float(low), float(high)) if SMALLEST <= high - low <= LARGEST else None
-
-
-DEFAULT_SAMPLES = 4
-SMALL_INTEGERS = 10
-
-
-@dataclass(frozen=True, slots=True)
-class RandomSamples:
-    """Random samples; sample ``i`` depends only on the seed and on ``i``."""
-
-    specs: tuple[InputSpec, ...]
-    bounds: Mapping[str, int]
-    ranges: Mapping[str, InputRange]
-    seed: int
-    count: int
-
-    def __iter__(self) -> Iterator[Mapping[str, Array]]:
-        for index in range(self.count):
-            generator = np.random.default_rng([self.seed, index])
-            yield {spec.name: self._draw(spec, generator) for spec in self.specs}
-
-    def _draw(self, spec: InputSpec, generator: np.random.Generator) -> Array:
-        x = _draw(spec, self.bounds[spec.name], generator)
-        return self.ranges[spec.name].fit(x) if spec.name in self.ranges else x
-
-
 def random_feeds(index: ModelIndex, specs: Sequence[InputSpec], *, seed: int, samples: int | None = None) -> Feeds:
     """Return random samples for a model.
 
@@ -191,7 +173,7 @@ def random_feeds(index: ModelIndex, specs: Sequence[InputSpec], *, seed: int, sa
     batch_names = _batch_names(specs)
     _require_closed(index, specs, batch_names)
     fixed = tuple(InputSpec(spec.name, spec.dtype, _closed(spec.shape or (), batch_names)) for spec in specs)
-    bounds = {spec.name: _bound(spec, index) for spec in fixed}
+    bounds = {spec.name: bound_of(spec, index) for spec in fixed}
     count = DEFAULT_SAMPLES if samples is None else samples
     shapes = {spec.name: tuple(d for d in spec.shape or () if isinstance(d, int)) for spec in fixed}
     ranges = {spec.name: found for spec in fixed if spec.dtype.kind == "f" and (found := range_of(spec.name, index))}
@@ -207,15 +189,16 @@ def _batch_names(specs: Sequence[InputSpec]) -> set[str]:
 
 def _require_closed(index: ModelIndex, specs: Sequence[InputSpec], batch_names: set[str]) -> None:
     """Refuse inputs with dynamic dimensions; the hint has an example with which the model can run."""
-    unsettled = [spec for spec in specs if spec.shape is None or None in _closed(spec.shape, batch_names)]
+    closed = {spec.name: _closed(spec.shape, batch_names) if spec.shape is not None else (None,) for spec in specs}
+    given = {name: tuple(dim for dim in dims if dim is not None) for name, dims in closed.items() if None not in dims}
+    unsettled = {spec.name: spec.shape for spec in specs if spec.name not in given}
     if not unsettled:
         return
-    first = unsettled[0]
+    first = next(spec for spec in specs if spec.name in unsettled)
     what = "has no shape in the model" if first.shape is None else f"has open dimensions ({first})"
-    example = example_option(index, {spec.name: spec.shape for spec in unsettled}, dict.fromkeys(batch_names, 1))
     raise UsageError(
         f"input '{first.name}' {what}, so no random data can be made for it",
-        hint=f"give data, or shapes, for example: `--input-shapes {shlex.quote(example)}`",
+        hint=shapes_hint(index, "--input-shapes", unsettled, dict.fromkeys(batch_names, 1), given),
     )
 
 
@@ -227,56 +210,3 @@ def _extent(dim: Dim, index: int, batch_names: set[str]) -> int | None:
     if isinstance(dim, int):
         return dim
     return 1 if index == 0 or dim in batch_names else None
-
-
-def _draw(spec: InputSpec, bound: int, generator: np.random.Generator) -> Array:
-    shape = tuple(dim for dim in spec.shape or () if isinstance(dim, int))
-    kind = spec.dtype.kind
-    if kind == "f":
-        return np.asarray(generator.standard_normal(shape, np.float32)).astype(spec.dtype)
-    if kind == "c":
-        return np.asarray(generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(spec.dtype)
-    if kind == "b":
-        return np.asarray(generator.integers(0, 2, shape)).astype(spec.dtype)
-    if spec.dtype.itemsize == 1 and bound == SMALL_INTEGERS:
-        return np.asarray(generator.integers(0, 256, shape, np.uint8)).view(spec.dtype)
-    return np.asarray(generator.integers(0, bound, shape)).astype(spec.dtype)
-
-
-def _bound(spec: InputSpec, index: ModelIndex) -> int:
-    """Return the exclusive upper limit for the integers of an input."""
-    if spec.dtype.kind not in "iu":
-        return 0
-    sizes = list(_table_sizes(index.view.main.values[spec.name], index.types))
-    return min(sizes) if sizes else SMALL_INTEGERS
-
-
-def _table_sizes(start: Value, types: TensorTypes) -> Iterator[int]:
-    """Yield the number of rows of each table that ``start`` indexes, also through operators that keep indices."""
-    seen: set[Value] = {start}
-    pending = [start]
-    while pending:
-        for use in pending.pop().uses:
-            if use.index == 1 and (ops.traits(use.node).looks_up or _is_block_table(use.node)):
-                yield from _table_size(use.node, types)
-            carried = use.index == 0 and ops.traits(use.node).carries_indices
-            follower = use.node.output() if carried else None
-            if follower is not None and follower not in seen:
-                seen.add(follower)
-                pending.append(follower)
-
-
-def _is_block_table(node: NodeView) -> bool:
-    """Return whether the node is GatherBlockQuantized of ONNX Runtime, which looks up rows of a table of codes."""
-    return node.domain == "com.microsoft" and node.op_type == "GatherBlockQuantized"
-
-
-def _table_size(node: NodeView, types: TensorTypes) -> Iterator[int]:
-    table = node.input(0)
-    shape = types.shape(table) if table is not None else None
-    axis = node.attribute("gather_axis" if _is_block_table(node) else "axis", 0)
-    if shape is None or not -len(shape) <= axis < len(shape):
-        return
-    extent = shape[axis]
-    if isinstance(extent, int) and extent > 0:
-        yield extent

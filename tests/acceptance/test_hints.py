@@ -6,25 +6,28 @@ are replaced by what the case gives for them.
 
 import ast
 import functools
+import json
 import re
 import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from support.command import exit_code_of
+from support.command import exit_code_of, qdqtool
 from support.engine_models import FP8, Net, crashing, matmul
 from support.networks import Network
 from support.paths import ROOT
 from support.pictures import picture, save_picture
+from support.qdq import text_model
 from support.small import conv_model, make_model
 from support.sounds import noise, save_sound, sound_net
 from support.texts import WORDS, save_lines, save_tokenizer, text_net
@@ -245,12 +248,12 @@ CASES = {
     ),
     "no output": Case(f"quantize float.onnx {' '.join(RANDOM)}", "`-o OUT.onnx`; or `--list-matches`"),
     "open dimensions": Case(
-        "quantize open.onnx --random-calibration --samples 1 -o q2.onnx", "give data, or shapes, for example: `--input"
+        "quantize open.onnx --random-calibration --samples 1 -o q2.onnx", "give data, or shapes, for example: `{}`"
     ),
     "a value for an open shape": Case(
         "check open_q.onnx --input-shapes b:1x1 --input-values a:0.5", "give its shape too, for example: `--input"
     ),
-    "several open inputs": Case("check open_q.onnx", "give data, or shapes, for example: `--input"),
+    "several open inputs": Case("check open_q.onnx", "give data, or shapes, for example: `{}`"),
     "a mode without ranges": Case(
         "calibrate float.onnx --quantize-mode int8-weight-only --random-calibration -o r2.json", "` needs none"
     ),
@@ -398,16 +401,36 @@ CASES = {
         "check invalid.onnx", "`qdqtool validate --target ort-cpu MODEL` lists what is wrong", code=3, then=(1,)
     ),
     "shapes of an engine": Case(
-        "build open.onnx -o e", "give your sizes, for example: `--opt-shapes {}`", needs="tensorrt_rtx"
+        "build open.onnx -o e", "give data, or shapes, for example: `{}`", needs="tensorrt_rtx"
+    ),
+    "sizes of an engine that depend on each other": Case(
+        "build masked.onnx -o e", "give data, or shapes, for example: `{}`", needs="tensorrt_rtx"
+    ),
+    "random sizes that depend on each other": Case(
+        "quantize masked.onnx --random-calibration -o q2.onnx", "give data, or shapes, for example: `{}`"
     ),
     "values of an engine": Case(
         "build values.onnx -o e", "give your values, for example: `--opt-shape-values {}`", needs="tensorrt_rtx"
     ),
     "a model that does not pass": Case(
         "build bad.onnx -o e --backend tensorrt-rtx",
-        "`{}` shows all that it finds; `--skip-validate` builds",
+        "`{} {} -o OUT.onnx` mends it",
         code=1,
-        then=(0, 1),
+        needs="tensorrt_rtx",
+        mended="bad.onnx",
+    ),
+    "a bias as codes": Case(
+        "build bias.onnx -o e --backend tensorrt-rtx",
+        "`{} {} -o OUT.onnx` mends it",
+        code=1,
+        needs="tensorrt_rtx",
+        mended="bias.onnx",
+    ),
+    "a model that does not pass and has no fix": Case(
+        "build attention.onnx -o e --backend tensorrt-rtx",
+        "`{}` shows all that it finds",
+        code=1,
+        then=(1,),
         needs="tensorrt_rtx",
     ),
     "a GPU that lacks a type": Case(
@@ -537,7 +560,7 @@ CASES = {
 
 ELSEWHERE = {
     "` lists the kernels": "tests/jobs/test_inspect_engine.py inspects engines",
-    "fix the shapes, which folds": "tests/engines/build/test_build_model.py pastes it",
+    "fix the shapes, in place of --opt-shapes, which folds": "tests/engines/build/test_build_model.py pastes it",
     "qdqtool does not know this message": "tests/engines/build/test_refusal.py pastes it",
     "` finds the node": "tests/engines/build/test_refusal.py pastes the command",
     "of a fast tokenizer writes it": "needs transformers",
@@ -546,6 +569,7 @@ ELSEWHERE = {
     "`--drop-clipping` writes": "tests/jobs/test_strip.py asks for both",
     "the model no longer fits": "needs a model above 2 GiB",
     "`git lfs pull`": "needs a repository with git lfs",
+    "other --input-shapes and --input-values may pass; `--skip-validate`": "tests/jobs/test_build.py pastes it",
     "nvidia-smi": "needs a GPU",
     "an engine runs where its GPU is": "needs a GPU",
     "build it for your shapes: `": "needs a GPU; tests/engines/gpu/test_gpu.py builds for a range of shapes",
@@ -575,6 +599,23 @@ ELSEWHERE = {
     "choose the --quantize-mode": "names a page, as tests/jobs/test_pages.py wants",
 }
 """Parts of the hints that are not tried here, and why."""
+
+
+MASKED = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[n, s, 32] x, float[n, 1, s, t] mask, float[n, 2, p, 16] past) => (float[n, 2, s, t] y)
+<float[32, 32] w = {WEIGHT}, int64[4] heads = {0, 0, 2, 16}>
+{
+  made = MatMul (x, w)
+  split = Reshape (made, heads)
+  q = Transpose <perm = [0, 2, 1, 3]> (split)
+  k = Concat <axis = 2> (past, q)
+  kt = Transpose <perm = [0, 1, 3, 2]> (k)
+  scores = MatMul (q, kt)
+  y = Add (scores, mask)
+}
+""".replace("WEIGHT", ",".join(f"{(7 * number % 32) / 32 - 0.5}" for number in range(1024)))
+"""A mask for cached and new tokens together."""
 
 
 @pytest.fixture(scope="module")
@@ -634,6 +675,7 @@ def write_models(folder: Path) -> None:
     values.graph.input.append(helper.make_tensor_value_info("size", TensorProto.INT64, [2]))
     onnx.save(values, folder / "values.onnx")
     onnx.save(rules.get("QL311").INVALID[0].model(), folder / "invalid.onnx")
+    onnx.save(text_model(MASKED).proto, folder / "masked.onnx")
     write_refused(folder)
     write_images(folder)
 
@@ -750,6 +792,61 @@ def test_the_advice_works_as_it_is_printed(name: str, stock: Path, tmp_path: Pat
             assert exit_code_of(["OUT.onnx" if word == case.mended else word for word in failed], again) == 0
         told = capsys.readouterr()
         assert "No such" not in told.err, told.err
+
+
+@dataclass(frozen=True)
+class Promise:
+    """A piece of advice of a report, and the figure that it raises.
+
+    Attributes:
+        words: The command whose report advises.
+        advice: What finds the words to paste in the report.
+        figure: Reads a figure from the JSON of a command.
+        least: By how much the figure rises.
+    """
+
+    words: str
+    advice: str
+    figure: Callable[[Any], float]
+    least: float
+
+
+def worst_db(report: Any) -> float:
+    return min(output["sqnr_db"] for output in report["accuracy"]["outputs"])
+
+
+def sound(report: Any) -> float:
+    return -report["summary"]["errors"]
+
+
+QUANTIZED = "quantize uneven.onnx --no-equalize --calib-data data.npz -o low.onnx"
+PROMISES = {
+    "a limit that layers in float keep": Promise(QUANTIZED, r"`(--min-sqnr \d+)` leaves", worst_db, 10.0),
+    "dominant layers in float": Promise(QUANTIZED, r"in float: `([^`]*)`", worst_db, 1.0),
+    "fixes of several models": Promise("validate bad.onnx bad2.onnx bias.onnx", r"edits: (--fix --in-place)", sound, 3),
+}
+
+
+@pytest.mark.slow(reason="follows advice, and measures before and after")
+@pytest.mark.parametrize("name", PROMISES)
+def test_what_a_report_advises_is_achieved(name: str, stock: Path, tmp_path: Path):
+    promise, folder = PROMISES[name], tmp_path / "here"
+    shutil.copytree(stock, folder)
+
+    def measured(*words: str) -> float:
+        return promise.figure(json.loads(qdqtool(*words, "--output-format", "json", cwd=folder).out))
+
+    words = shlex.split(promise.words)
+    advised = re.search(promise.advice, " ".join(qdqtool(*words, cwd=folder).out.split()))
+    assert advised is not None
+    options = shlex.split(advised[1])
+    before = measured(*words)
+    if "--fix" in options:  # what was written is measured by the command that advised it
+        assert qdqtool(*words, *options, cwd=folder).code == 0
+        after = measured(*words)
+    else:
+        after = measured(*words, *options)
+    assert after >= before + promise.least
 
 
 def follow(text: str, failed: list[str], case: Case, folder: Path, number: int) -> None:

@@ -241,6 +241,16 @@ def test_a_file_that_is_replaced_during_the_build_is_named_and_gives_no_engine(c
     assert files(tmp_path) == ["m.data", "m.onnx"]
 
 
+def test_a_fault_of_fixed_shapes_leads_to_other_shapes(tmp_path):
+    """Without these shapes `validate` finds nothing."""
+    path = save(open_input(tmp_path), tmp_path)
+    with pytest.raises(BuildRefusedError, match="kernel that spans 3 elements") as caught:
+        build_engine(path, tmp_path / "e", options=BuildOptions(shapes=ShapeOptions(fixed={"x": (1, 16, 2, 2)})))
+    assert caught.value.hint.startswith("other --input-shapes and --input-values may pass; `--skip-validate`")
+    options = BuildOptions(shapes=ShapeOptions(fixed={"x": (1, 16, 4, 4)}), timeout=120)
+    assert build_engine(path, tmp_path / "e", options=options).passed
+
+
 def test_ctrl_c_ends_the_builder_and_leaves_nothing(tmp_path, monkeypatch):
     started = []
 

@@ -53,6 +53,23 @@ def test_what_fails(name: str, edit: Edit, detail: str, tmp_path: Path):
     assert detail in reasons_of(found)[0].detail
 
 
+def test_quantizing_is_judged_by_its_own_outputs_where_no_check_follows(tmp_path: Path):
+    low = edited(QUANTIZE, lambda it: it["accuracy"]["outputs"][0].update(sqnr_db=19.9))
+    for document, reasons in (
+        ({"quantize": low}, ["output 'y' keeps 19.9 dB, and no accuracy was asked for"]),
+        ({"quantize": low, "check": LIMITED}, []),
+        ({"quantize": low | {"has_accuracy_target": True}}, []),
+        ({"quantize": edited(low, lambda it: it["calibration"].update(random=True))}, []),
+        ({"quantize": edited(low, lambda it: it["accuracy"]["outputs"][0].update(sqnr_db=20.0))}, []),
+    ):
+        assert [each.detail for each in reasons_of(judged(tmp_path, **document))] == reasons
+
+
+def test_what_an_earlier_quantization_made_smaller_need_not_shrink_again(tmp_path: Path):
+    kept = edited(QUANTIZE, lambda it: it.update(existing="keep", sizes={"before": 1000, "after": 1000}))
+    assert reasons_of(judged(tmp_path, **GOOD | {"quantize": kept})) == ()
+
+
 def test_a_refusing_builder_fails(tmp_path: Path):
     (reason,) = reasons_of(judged(tmp_path, **GOOD | {"build": REFUSED}))
     assert reason == Judgement(

@@ -93,8 +93,12 @@ def feeds_of(index: ModelIndex, baseline: ModelIndex | None, request: DataReques
 
 
 def _takes_the_same(left: InputSpec, right: InputSpec) -> bool:
-    ranks = {len(spec.shape) for spec in (left, right) if spec.shape is not None}
-    return left.dtype == right.dtype and len(ranks) <= 1
+    if left.dtype != right.dtype or left.shape is None or right.shape is None:
+        return left.dtype == right.dtype
+    return len(left.shape) == len(right.shape) and all(
+        one == other or not isinstance(one, int) or not isinstance(other, int)
+        for one, other in zip(left.shape, right.shape, strict=True)
+    )
 
 
 def _check_same_inputs(specs: tuple[InputSpec, ...], others: tuple[InputSpec, ...]) -> None:

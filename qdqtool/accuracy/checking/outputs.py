@@ -130,6 +130,7 @@ class Deviation:
         agreement: Counts of equal elements, for outputs that are not floats.
         variation: How floats vary over the samples.
         samples: The errors of single samples, for float outputs.
+        shapes: The two shapes in the first sample where they differ, that of the reference last; None where none do.
     """
 
     maker: QdqNode | None
@@ -139,9 +140,12 @@ class Deviation:
     agreement: Agreement = field(default_factory=Agreement)
     variation: Variation = field(default_factory=Variation)
     samples: SampleErrors = field(default_factory=SampleErrors)
+    shapes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
 
     def add(self, expected: Array, found: Array, origin: SampleOrigin) -> None:
         """Count one sample."""
+        if expected.shape != found.shape:
+            self.shapes = self.shapes or (found.shape, expected.shape)
         if expected.shape == found.shape:
             counted = self.variation if expected.dtype.kind in FLOATS else self.agreement
             counted.add(expected, found)
@@ -169,13 +173,15 @@ class Deviation:
     def result(self, name: str, nonfinite: int) -> OutputResult:
         """The line of the report."""
         if not self.was_compared:
-            return OutputResult(name=name, nonfinite=nonfinite, other_shapes=self.error.other_shapes)
+            others = self.error.other_shapes
+            return OutputResult(name=name, nonfinite=nonfinite, other_shapes=others, differing_shapes=self.shapes)
         return OutputResult(
             name=name,
             nonfinite=nonfinite,
             agreement=self.agreement.share,
             zero_reference=self.error.signal == 0 and not self.agreement.elements,
             other_shapes=self.error.other_shapes,
+            differing_shapes=self.shapes,
             sqnr_db=self.error.sqnr_db,
             cosine=self.error.cosine,
             max_abs=self.error.max_abs,

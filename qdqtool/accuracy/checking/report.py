@@ -56,10 +56,13 @@ class OutputResult:
         max_steps: Largest difference in steps of the DQ that makes the output; None without a DQ.
         exact: Whether every element is equal; None without a baseline.
         agreement: Share of the elements that are equal, for an integer or boolean output; None for others.
-        zero_reference: Whether the reference is 0 everywhere, so that there is no SQNR.
-        other_shapes: Number of samples for which the two shapes differ; they are not compared.
-        worst_samples: The samples with the largest error, worst first; empty if the output is exact or not float.
-        sample_sqnr: Distribution of the SQNR of single samples; None without a baseline, or if the output is not float.
+        zero_reference: Whether the values that it is compared with are all 0, so that it has no SQNR.
+        other_shapes: Samples for which the two shapes differ; they are left out.
+        differing_shapes: The shape and that of the reference in the first of them.
+        worst_samples: The samples that are furthest off, the worst first; empty for outputs that are no floats, and for
+            exact ones.
+        sample_sqnr: How the SQNR of single samples is distributed; None without a baseline, and for outputs that are no
+            floats.
     """
 
     name: str
@@ -72,6 +75,7 @@ class OutputResult:
     agreement: float | None = None
     zero_reference: bool = False
     other_shapes: int = 0
+    differing_shapes: tuple[tuple[int, ...], tuple[int, ...]] | None = None
     worst_samples: tuple[WorstSample, ...] = ()
     sample_sqnr: SampleDistribution | None = None
 

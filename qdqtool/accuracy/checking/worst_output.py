@@ -1,10 +1,10 @@
-"""Find the worst output of a check: the output that differs most from the float model."""
+"""The worst output of a check, the one furthest from that of the float model, and whether outputs have a limit."""
 
 import math
 from collections.abc import Iterable
 
-from qdqtool.accuracy.checking.limits import ACCURACY, MIN_AGREEMENT, MIN_SQNR
-from qdqtool.accuracy.checking.report import GateResult, OutputResult, WorstOutput
+from qdqtool.accuracy.checking.limits import ACCURACY, MIN_AGREEMENT, MIN_SQNR, ON_OUTPUTS
+from qdqtool.accuracy.checking.report import CheckReport, GateResult, OutputResult, WorstOutput
 
 
 def worst_output(outputs: Iterable[OutputResult], gates: Iterable[GateResult]) -> WorstOutput | None:
@@ -29,3 +29,12 @@ def _rank(output: OutputResult) -> float:
     if output.agreement is not None:
         return -10 * math.log10(max(1 - output.agreement, 1e-30))
     return output.sqnr_db if output.sqnr_db is not None else 0.0
+
+
+def is_limited(check: CheckReport) -> bool:
+    """Return whether a limit holds for every output that is not exact; one on agreement is none for float outputs."""
+    limits = ON_OUTPUTS & {gate.name for gate in check.gates}
+    differing = [output for output in check.outputs if not output.exact]
+    if limits == {"min-agreement"}:
+        return all(output.agreement is not None for output in differing)
+    return bool(limits) or (bool(check.outputs) and not differing)

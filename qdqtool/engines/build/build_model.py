@@ -15,7 +15,7 @@ from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.report import Specialized
 from qdqtool.models.scratch import ScratchFolder
-from qdqtool.models.transforms.specialize import specialize
+from qdqtool.models.transforms.specialize import require_fitting, specialize
 from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.signature import input_specs, stored_specs
 
@@ -58,6 +58,7 @@ def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild
     data, specs = options.calib_data, (*input_specs(special.model), *stored_specs(special.model))
     feeds = data.feeds(specs) if data is not None else None
     profiles, values = _resolve(special.model, options, measure(feeds) if feeds is not None else {})
+    require_fitting(model, {**fixed, **{each.name: each.opt for each in profiles if not each.profile}})
     measured = measure_values(feeds) if feeds is not None else ()
     if special.report is None:
         yield ModelToBuild(model, model, None, profiles, values, measured)

@@ -17,7 +17,7 @@ from qdqtool.errors import CapabilityError, ModelError
 from qdqtool.linting.parser_answer import PARSER_TARGET, ParserAnswer, ParserFault
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_model
-from qdqtool.samples.input_shapes import spell_shapes, spell_values
+from qdqtool.samples.input_shapes import spell_shapes, spell_value_options, spell_values
 
 
 def reduce_command(model: Path, backend: str, options: BuildOptions) -> str:
@@ -37,8 +37,7 @@ def _options(options: BuildOptions) -> Iterator[str]:
         yield from ("--compute-capabilities", ",".join(options.compute_capabilities))
     if options.calib_data is not None:
         yield from ("--calib-data", str(options.calib_data.path))
-    for name, fixed in options.input_values.items():
-        yield from ("--input-values", f"{name}:{spell_values(fixed)}")
+    yield from spell_value_options(options.input_values)
     shapes, values = options.shapes, options.shape_values
     extents = zip((shapes.min, shapes.opt, shapes.max), (values.min, values.opt, values.max), strict=True)
     for kind, (sizes, numbers) in zip(("min", "opt", "max"), extents, strict=True):

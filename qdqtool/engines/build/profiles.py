@@ -1,6 +1,5 @@
 """Resolve every dynamic input of a model to an optimization profile."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,7 +11,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.registry import suggestion
 from qdqtool.samples.input_shapes import Shapes, spell_shape
-from qdqtool.samples.noise import example_option
+from qdqtool.samples.noise import shapes_hint
 
 Dims = tuple[int | str | None, ...]
 Sizes = tuple[int, int, int]
@@ -74,10 +73,11 @@ def resolve_profiles(
             symbols.setdefault(dims[0], _ONE)
     dynamic = {name: dims for name, dims in inputs.items() if not all(isinstance(dim, int) for dim in dims)}
     found = {name: given.get(name) or _from_symbols(name, dims, symbols) for name, dims in dynamic.items()}
+    complete = tuple(profile for profile in found.values() if profile is not None)
     missing = {name: inputs[name] for name, profile in found.items() if profile is None}
     if missing:
-        raise _missing(proto, missing, symbols)
-    return tuple(profile for profile in found.values() if profile is not None)
+        raise _missing(proto, missing, symbols, {profile.name: profile.opt for profile in complete})
+    return complete
 
 
 def _input_dims(proto: onnx.ModelProto) -> dict[str, Dims]:
@@ -181,8 +181,10 @@ def _profile(name: str, sizes: Sequence[Sizes]) -> InputProfile:
     return InputProfile(name, low, best, high)
 
 
-def _missing(proto: onnx.ModelProto, inputs: Mapping[str, Dims], symbols: Mapping[str, Sizes]) -> UsageError:
-    """Return the error for inputs with a dynamic dimension without a size."""
+def _missing(
+    proto: onnx.ModelProto, inputs: Mapping[str, Dims], symbols: Mapping[str, Sizes], given: Shapes
+) -> UsageError:
+    """Return the error for inputs that have a dynamic dimension without a size; the others are given."""
     name = next(iter(inputs))
     unknown = [
         f"{axis} ({dim})" if dim else str(axis)
@@ -192,11 +194,10 @@ def _missing(proto: onnx.ModelProto, inputs: Mapping[str, Dims], symbols: Mappin
     others = len(inputs) - 1
     more = f", and {others} more {'inputs have' if others > 1 else 'input has'} some" if others else ""
     known = {symbol: best for symbol, (_, best, _) in symbols.items()}
-    example = example_option(ModelIndex.of(Model(proto)), inputs, known)
+    hint = shapes_hint(ModelIndex.of(Model(proto)), "--opt-shapes", inputs, known, given)
     return UsageError(
         f"input '{name}' {_declared(inputs[name])} has dynamic dimensions without a size: {', '.join(unknown)}{more}",
-        hint=f"give your sizes, for example: `--opt-shapes {shlex.quote(example)}` (and --min-shapes, --max-shapes for "
-        "a range; --input-shapes to fix them and fold If nodes; or --calib-data)",
+        hint=f"{hint} (--min-shapes and --max-shapes give a range; --input-shapes fixes them and folds If nodes)",
     )
 
 

@@ -19,14 +19,16 @@ from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
 from qdqtool.linting.rules import RuleContext
 from qdqtool.models import targets
+from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import GraphView, NodeView
 from qdqtool.models.graph.io.model_file import describe_path
 from qdqtool.models.graph.model import Model
 from qdqtool.models.scratch import ScratchFolder
 from qdqtool.models.targets import type_name
 from qdqtool.models.transforms.specialize import specialize
+from qdqtool.models.transforms.specialize_branches import deciding_values
 from qdqtool.models.transforms.strip import strip_from
-from qdqtool.samples.input_shapes import spell_shapes
+from qdqtool.samples.input_shapes import spell_shapes, spell_value_options
 from qdqtool.samples.signature import input_specs
 
 
@@ -173,7 +175,7 @@ def explain(error: BuildRefusedError, attempt: FailedBuild) -> BuildRefusedError
     if float_fails and not attempt.is_specialized:
         option = _folding_option(attempt.request)
         if option:
-            explained.hint = f"fix the shapes, which folds the model's If nodes: `{option}`"
+            explained.hint = f"fix the shapes, in place of --opt-shapes, which folds the model's If nodes: `{option}`"
     explained.hint = "; ".join(filter(None, (explained.remark, explained.hint))) or None
     return explained
 
@@ -244,13 +246,14 @@ def _try_float(builder: TensorRT, request: EngineRequest) -> tuple[bool, str]:
 
 
 def _folding_option(request: EngineRequest) -> str:
-    """Return the option that folds an ``If`` node of the model, or an empty text if there is none."""
+    """Return the options that fold an ``If`` node of the model; empty where no options do."""
     model = request.model
     shapes = {profile.name: profile.opt for profile in request.profiles} or _declared(model)
+    values = deciding_values(ModelIndex.of(model))
     before = _branches(model)
-    if not shapes or not before or _branches(specialize(model, shapes).model) >= before:
+    if not shapes or not before or _branches(specialize(model, shapes, values).model) >= before:
         return ""
-    return f"--input-shapes {shlex.quote(spell_shapes(shapes))}"
+    return shlex.join(["--input-shapes", spell_shapes(shapes), *spell_value_options(values)])
 
 
 def _declared(model: Model) -> dict[str, tuple[int, ...]]:

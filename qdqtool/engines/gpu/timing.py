@@ -11,7 +11,7 @@ from qdqtool.engines.gpu.runner import Runner
 from qdqtool.errors import UsageError
 from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.feeds import Feeds, Progress
-from qdqtool.samples.noise import SMALL_INTEGERS, RandomSamples
+from qdqtool.samples.random_values import SMALL_INTEGERS, RandomSamples
 from qdqtool.samples.report import DataDescription
 from qdqtool.samples.signature import InputSpec
 

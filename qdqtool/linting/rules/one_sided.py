@@ -8,7 +8,7 @@ from onnx import TensorProto
 from qdqtool.linting.rules.fixes.unquantize import FLOAT, float_fix, float_source
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.linting.rules.support.reach import Operand, Product
-from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Faults, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Faults, Impact, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.view import Value
@@ -26,6 +26,8 @@ from qdqtool.numerics.scheme import QuantScheme
 QUANTIZED = Offer("unsafe", "quantizes the float weight, with a scale for each output channel")
 UNPAIRED = Offer("unsafe", "lets the operator read the float tensor in front of the pair")
 ON_GRID = Offer("safe", "stores a float weight as codes and scales whose products it consists of already")
+
+CHOSEN = Impact("info", "fallback")
 
 SOME_ROUNDINGS = 2.0**-21
 """Largest relative distance of a weight value from its quantization grid. An exporter that folds BatchNormalization
@@ -47,7 +49,9 @@ class OneSided(Rule):
 
     Bad: a pair on the input of a Conv whose weight stays float.
 
-    Good: a pair on both operands. Weight-only quantization of a MatMul is fine: the stored weight is small.
+    Good: a pair on both operands. Weight-only quantization of a MatMul is fine: the stored weight is small. In a model
+    without quantized activations, a Conv with a quantized weight is an info: the file is smaller, and the layer runs in
+    float.
     """
 
     code = "QL302"
@@ -78,18 +82,23 @@ class OneSided(Rule):
             }
         a Conv with a float activation:
             agraph (float[1,2,2,2] x) => (float[1,2,2,2] y)
-            <int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+            <int8[2,2,1,1] w = {1,2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}, float s = {0.1}, int8 z = {0}> {
                 wd = DequantizeLinear <axis = 0> (w, ws, wz)
-                [c] y = Conv (x, wd)
+                [c] c = Conv (x, wd)
+                q = QuantizeLinear (c, s, z)
+                y = DequantizeLinear (q, s, z)
             }
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the two operands of each weighted operator."""
+        has_activations = any(not context.qdq.is_weight(entry) for entry in context.qdq.dequantizers())
         for product in context.products:
             if (product.left is None) != (product.right is None) and not _weight_only(context, product):
                 order = (0, product.weight_index)
                 quantized, other = order if product.left is not None else reversed(order)
+                # Where no activation has a pair, weights alone were chosen: --quantize-mode int8-weight-only.
+                chosen = not has_activations and _is_of_weight(context, product)
                 pair, without = _side(context, product, quantized), _side(context, product, other)
                 yield Fault(
                     message=f"{pair} is quantized, {without} is not",
@@ -97,14 +106,19 @@ class OneSided(Rule):
                     tensor=product.node.input(other),
                     found="one operand quantized",
                     expected="both or neither",
-                    fixes=pairing_fixes(context, product),
+                    impact=CHOSEN if chosen else None,
+                    fixes=() if chosen else pairing_fixes(context, product),
                 )
 
 
 def _weight_only(context: RuleContext, product: Product) -> bool:
+    return product.op.is_matrix_product and _is_of_weight(context, product)
+
+
+def _is_of_weight(context: RuleContext, product: Product) -> bool:
+    """Return whether the one quantized operand is a weight."""
     found = product.left or product.right
-    assert found is not None
-    return product.op.is_matrix_product and context.qdq.is_weight(found.dequantize)
+    return found is not None and context.qdq.is_weight(found.dequantize)
 
 
 def _side(context: RuleContext, product: Product, index: int) -> str:

@@ -12,7 +12,8 @@ _STATUS = re.compile(r"^\[ONNXRuntimeError\] : \d+ : (?P<code>\w+) : (?P<text>.*
 _SOURCE = re.compile(r"(?:/\S+?|\b\w+)\.(?:cc|h):\d+ [^\n]*?\) (?=[\w\[(])")
 _NESTED = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : ")
 _FAILED_NODE = re.compile(
-    r"Non-zero status code returned while running (?P<op>\S+) node\. Name:'(?P<name>.*?)' Status Message: (?P<why>.*)",
+    r"Non-zero status code returned while running (?P<op>\S+) node\. Name:'(?P<name>[^']*)' Status Message: "
+    r"(?P<why>(?:(?!Non-zero status code).)*)$",
     re.DOTALL,
 )
 _NO_KERNEL = re.compile(

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
 
+from qdqtool.errors import UsageError
 from qdqtool.models.graph.edits.edit import Edit
 from qdqtool.models.graph.edits.surgeon import apply_edits
 from qdqtool.models.graph.index.constants import Array
@@ -109,6 +110,19 @@ def specialize(
     counts = {"nodes_before": _count_nodes(model), "nodes_after": _count_nodes(special)}
     fixed = {name: tuple(given) for name, given in values.items()}
     return Transformed(special, Specialized(input_shapes=dict(input_shapes), input_values=fixed, **counts))
+
+
+def require_fitting(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Refuse shapes of inputs with which a node contradicts its operator, where no node did without them."""
+    index = ModelIndex.of(fix_inputs(model, input_shapes).model)
+    wrong = index.types.contradictions_of_inferred
+    if not input_shapes or not wrong or ModelIndex.of(model).types.contradictions_of_inferred:
+        return
+    node = index.view.scope(wrong[0].scope).nodes[wrong[0].position]
+    raise UsageError(
+        f"the shapes of the inputs do not fit together at {node.op_type} node '{node.label}': {wrong[0].text}",
+        hint="leave them out: without shapes, those of the data are taken, and a command without data proposes some",
+    )
 
 
 def specialize_like(quantized: Model, baseline: Model) -> Transformed[Specialized | None]:

@@ -19,6 +19,7 @@ from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Value
 from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.scope import ScopePath, body_path
+from qdqtool.models.transforms.interface import required_inputs
 
 TensorKey = tuple[ScopePath, str]
 
@@ -73,6 +74,22 @@ def _site(node: NodeView, constants: Constants) -> _BranchSite | None:
     branch = node.attribute(taken)
     whole = isinstance(branch, onnx.GraphProto) and not branch.sparse_initializer
     return _BranchSite(node.scope.path, node.index, taken, dropped) if whole and any(node.key) else None
+
+
+def deciding_values(index: ModelIndex) -> dict[str, tuple[float, ...]]:
+    """Return a value for each input that alone decides an If: the value with which the condition compares it."""
+    inputs = {value.name: value for value in required_inputs(index.model.proto)}
+    found: dict[str, tuple[float, ...]] = {}
+    for node in index.view.main.nodes:
+        condition = node.input(0) if node.is_op("If") else None
+        compared = condition.producer if condition is not None else None
+        if compared is None or not compared.is_op("Equal"):
+            continue
+        for value, other in (compared.present_inputs, compared.present_inputs[::-1]):
+            constant = index.constant(other)
+            if value.name in inputs and constant is not None and constant.size == 1 and constant.dtype.kind in "iub":
+                found.setdefault(value.name, (int(constant.item()),))
+    return found
 
 
 def _read_by_dropped(view: GraphView, site: _BranchSite) -> Iterator[TensorKey]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from qdqtool.errors import UsageError
 from qdqtool.models import targets
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.specialize import specialize
+from qdqtool.models.transforms.specialize import require_fitting, specialize
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.quantization.planning import modes
 from qdqtool.quantization.planning.options import HighPrecision, RecipeOptions
@@ -91,4 +91,5 @@ def with_fixed_inputs(source: Model, recipe: Recipe) -> Model:
     """Return the model with the input shapes and values that the user fixed."""
     if not (recipe.input_shapes or recipe.input_values):
         return source
+    require_fitting(source, recipe.input_shapes)
     return specialize(source, recipe.input_shapes, recipe.input_values).model

@@ -152,7 +152,8 @@ def run_sample(
         return runner.run(sample)
     except RunError as error:
         is_random = feeds.description.seed is not None
-        hint = "the inputs are random; give real ones: `--calib-data DATA`" if is_random else error.hint
+        random_hint = "the inputs are random; give real ones: `--calib-data DATA`, or other shapes with --input-shapes"
+        hint = random_hint if is_random else error.hint
         where = feeds.number_in_data(number)
         raise UsageError(f"the model does not run on sample {where}: {error.message}", hint=hint) from None
 

@@ -15,16 +15,18 @@ from qdqtool.accuracy.search.blame import FAIR_DB
 from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.engines.report import NodePrecision
 from qdqtool.errors import plural
-from qdqtool.jobs.advice import MOST_HINTED, clipping_cause, command, dominant_layers, excluding
+from qdqtool.jobs.advice import MOST_HINTED, clipping_cause, command, dominant_layers, excluding, leaves_some
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.linting.findings import Finding
 from qdqtool.models import targets
+from qdqtool.quantization.planning import modes
 from qdqtool.reports.blocks import Step, percentage
 from qdqtool.reports.page.advised import Files, compared, has_fault, worst_output
 from qdqtool.reports.page.verdict import QUESTIONS, judge
 from qdqtool.reports.saved.story import Story, bracketed
 
+_INT8 = modes.get(modes.DEFAULT)
 _SCALES = {"activations", "weights"}
 
 
@@ -49,7 +51,7 @@ def _missed(gate: GateResult, source: str) -> str:
 
 def _lost_accuracy(check: CheckReport, fact: str, files: Files) -> Step:
     blame = check.blame
-    if blame is None or not blame.layers:
+    if blame is None or not blame.layers or not leaves_some(layer.macs_share for layer in blame.layers):
         return Step(f"{fact}This command names the layers that cost the outputs most:", files.check("--blame"))
     clipping = clipping_cause(blame)
     if clipping is not None:
@@ -151,6 +153,12 @@ def _layers(story: Story, files: Files, fact: str) -> Iterator[Step]:
     dominant: Sequence[NodeEffect | BlamedLayer] = blame.layers if blame is not None else ()
     if sensitivity is not None and sensitivity.nodes:
         dominant = sensitivity.nodes[: dominant_layers([node.noise_share for node in sensitivity.nodes])]
+    shares = (each.macs_share if isinstance(each, BlamedLayer) else each.cost_share for each in dominant)
+    if quantize is not None and not leaves_some(shares):
+        if modes.get(quantize.mode).weight_format.bits < _INT8.weight_format.bits:
+            fact += f". Nothing is quantized but {_names(dominant)}. 8 bits have finer steps than {quantize.mode}:"
+            yield Step(fact, files.in_default_mode().quantize())
+        return
     patterns = [pattern for each in dominant for pattern in each.exclude]
     is_named = any(check.blame is not None and check.blame.layers for _, check in compared(story))
     if patterns and not is_named:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from qdqtool.accuracy.checking.limits import ACCURACY_GATES
@@ -54,6 +54,10 @@ class Files:
             measured=checked or calibrated or "DATA",
             options=() if quantized is None else _options(quantized.mode, quantized.target),
         )
+
+    def in_default_mode(self) -> Self:
+        """Return the same files, to be quantized in the default mode."""
+        return replace(self, options=self.options[2:] if self.options[:1] == ("--quantize-mode",) else self.options)
 
     def quantize(self, *words: str) -> str:
         """Return the command that quantizes the float model again in the same way, with additional options."""

@@ -26,9 +26,11 @@ from qdqtool.reports.text._shared import (
     print_pairs,
     print_preparation,
     print_preprocessing,
+    print_reasons,
     print_repeated,
     print_single,
     print_skipped,
+    verdict_text,
 )
 from qdqtool.reports.text.sensitivity import print_blame, print_pair_errors
 
@@ -196,6 +198,9 @@ def _print_verdict(report: QuantizeReport, console: Console) -> None:
         color = "red" if finding.severity == "error" else "yellow"
         console.print(Text.assemble("  ", (finding.code, color), f"{where} {escape(finding.message)}"))
     print_rest(len(shown), SHOWN, console)
+    print_reasons((each for each in report.reasons if each.state == "warning"), console)
+    if report.verdict != "passed":
+        console.print(verdict_text(report.verdict))
 
 
 SHOWN_STATES = 8
@@ -240,9 +245,6 @@ def _loss(loss: float, metric: MetricGoal) -> str:
 
 
 SHOWN_OUTPUTS = 20
-POOR_DB = 10.0
-"""Below this SQNR, noise is more than a tenth of the signal's power: no task works with it, so the line is colored."""
-
 DOUBT_DB = 0.5
 """Standard errors of at least this are printed: the samples are too few or too uneven for a precise SQNR."""
 
@@ -317,4 +319,4 @@ def _output(output: OutputAccuracy) -> Text:
     line = f"  output     {name}: {output.sqnr_db:.1f} dB{doubt}"
     if output.sqnr_db < LOST_DB:
         return Text(f"{line}, LOST: the error is larger than the output itself", "bold red")
-    return Text(f"{line}, POOR", "yellow") if output.sqnr_db < POOR_DB else Text(line)
+    return Text(line)

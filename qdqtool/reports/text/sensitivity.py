@@ -18,7 +18,7 @@ from qdqtool.accuracy.report import (
     WorstSample,
 )
 from qdqtool.errors import escape, plural
-from qdqtool.jobs.advice import clipping_cause, dominant_layers, excluding
+from qdqtool.jobs.advice import clipping_cause, dominant_layers, excluding, leaves_some
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.reports.bars import BarTable
 from qdqtool.reports.terminal import limit, placed, print_rest
@@ -124,6 +124,9 @@ def print_blame(blame: BlameReport, console: Console) -> None:
     if blame.rest_share > blame.layers[-1].noise_share:
         runs = plural(blame.runs, "run")
         console.print(f"of the other layers none makes more than {blame.rest_share:.0%} ({runs} of a sample)")
+    if not leaves_some(layer.macs_share for layer in blame.layers):
+        console.print("nothing else is quantized: in float, they leave a float model; another mode may keep more")
+        return
     options = shlex.join(excluding(word for layer in blame.layers for word in layer.exclude))
     whom = "it" if len(blame.layers) == 1 else "them"
     clipping = clipping_cause(blame)

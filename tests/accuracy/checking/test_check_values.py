@@ -112,6 +112,15 @@ def test_a_float_model_is_checked_with_the_value(folder: Path) -> None:
         check_model(folder / "float.onnx", data=DataRequest(path=folder / "other.npz", input_values={"sr": (16000,)}))
 
 
+def test_a_baseline_of_another_size_is_refused_with_both_shapes(folder: Path, tmp_path: Path) -> None:
+    larger = onnx.load(folder / "float.onnx")
+    larger.graph.input[0].type.tensor_type.shape.dim[3].dim_value = 16
+    onnx.save(larger, tmp_path / "larger.onnx")
+    words = r"x: float32 \[1, 3, 8, 8\].* against x: float32 \[1, 3, 8, 16\]"
+    with pytest.raises(UsageError, match=words):
+        check_model(folder / "float.onnx", baseline=tmp_path / "larger.onnx")
+
+
 def test_ranges_of_one_value_do_not_serve_another(folder: Path) -> None:
     words = ["--calib-data", "data.npz", "--input-values", "sr:16000"]
     assert qdqtool("calibrate", "float.onnx", *words, "-o", "ranges.json", cwd=folder).code == 0

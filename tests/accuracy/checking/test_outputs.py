@@ -128,7 +128,7 @@ def test_strings_agree_or_not(found: list[str], exact: bool) -> None:
     assert (check.result().exact, check.result().agreement) == (exact, 1.0 if exact else 0.5)
     assert check.deviation.error.elements == 0
     check.add(np.array(found, object), np.array(["a", "b", "c"], object), SAMPLE)
-    assert check.result().other_shapes == 1
+    assert (check.result().other_shapes, check.result().differing_shapes) == (1, ((2,), (3,)))
     assert check.result().exact is False
 
 
@@ -137,6 +137,10 @@ def test_a_sample_of_another_shape_is_counted_and_left_out(kind: type) -> None:
     check = check_of()
     check.add(np.ones(2, kind), np.ones(3, kind), SAMPLE)
     assert (check.result().exact, check.result().other_shapes) == (None, 1)
+    check.add(np.ones(5, kind), np.ones(4, kind), SAMPLE)
+    assert check.result().differing_shapes == ((2,), (3,))
+    check = check_of()
+    check.add(np.ones(2, kind), np.ones(3, kind), SAMPLE)
     check.add(np.ones(2, kind), np.ones(2, kind), SAMPLE)
     told = check.result()
     assert (told.exact, told.other_shapes) == (False, 1)

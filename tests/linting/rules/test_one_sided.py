@@ -1,7 +1,7 @@
 """QL302: products of which one operand is quantized; Gemm and MatMul may have quantized weights alone."""
 
 import pytest
-from support.one_rule import messages
+from support.one_rule import findings, messages
 
 QUANTIZED = {"x": "qx = QuantizeLinear (x, s) dx = DequantizeLinear (qx, s) ", "w": "dw = DequantizeLinear (w, s) "}
 
@@ -37,3 +37,15 @@ def one(quantized: str, other: str) -> list[str]:
 )
 def test_sides(operator: str, left: str, right: str, expected: list[str]):
     assert messages("QL302", product(operator, left, right)) == expected
+
+
+@pytest.mark.parametrize(("quantized", "severity", "fixable"), [("", "info", False), ("qx", "warning", True)])
+def test_weights_alone_of_a_whole_model_are_chosen(quantized: str, severity: str, fixable: bool):
+    """`--quantize-mode int8-weight-only` makes such Convs; where activations are quantized, one was forgotten."""
+    text = f"""agraph (float[2, 2, 1, 1] x) => (float[] y, float[] z)
+    <int8[2, 2, 1, 1] w = {{1, 2, 3, 4}}, float s = {{1}}> {{
+        {QUANTIZED["w"]} y = Conv (x, dw)
+        {QUANTIZED["x"] if quantized else ""} z = Neg ({"dx" if quantized else "x"})
+    }}"""
+    (finding,) = findings("QL302", text)
+    assert (finding.severity, finding.fixable) == (severity, fixable)

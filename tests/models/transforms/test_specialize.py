@@ -12,7 +12,7 @@ from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import walk
-from qdqtool.models.transforms.specialize import specialize
+from qdqtool.models.transforms.specialize import require_fitting, specialize
 
 
 def special(text_or_proto, **shapes):
@@ -403,6 +403,20 @@ def test_random_nests_compute_the_same(seed):
     assert all(node.input[0] == "flag" for node in remaining)
     feeds = [{"x": floats(2 + seed % 2, 2), "flag": np.array(flag)} for flag in (True, False)]
     assert_same_outputs(before, after, *feeds)
+
+
+ADDED = """
+<ir_version: 8, opset_import: ["": 17]>
+g (float[a] x, float[b] z) => (float[4] y) <float[c] s> { s = Concat <axis = 0> (x, x)  y = Add (s, z) }
+"""
+
+
+def test_shapes_that_do_not_fit_together_are_refused_with_the_node():
+    model = Model(onnx.parser.parse_model(ADDED))
+    for shapes in ({}, {"x": (4,)}, {"x": (4,), "z": (8,)}, {"x": (4,), "z": (1,)}):
+        require_fitting(model, shapes)
+    with pytest.raises(UsageError, match="do not fit together at Add node 'Add -> y': Incompatible dimensions"):
+        require_fitting(model, {"x": (4,), "z": (4,)})
 
 
 SILERO = {"input": (1, 576), "state": (2, 1, 128)}

@@ -6,9 +6,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 from support.small import run
 
+from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import walk
-from qdqtool.models.transforms.specialize_branches import inline_branches
+from qdqtool.models.transforms.specialize_branches import deciding_values, inline_branches
 
 X = np.array([[1.5, -2.0]], np.float32)
 HEAD = '<ir_version: 8, opset_import: ["": 17]>\n'
@@ -207,3 +208,24 @@ def test_a_node_in_a_loop_of_a_replaced_branch_waits_for_the_next_round() -> Non
     feeds = {"x": X, "times": np.array(2)}
     for after in (first, second):
         assert np.array_equal(run(parsed(text), feeds)[0], run(after, feeds)[0])
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("Equal (rate, low)", {"rate": (8000,)}),
+        ("Equal (low, rate)", {"rate": (8000,)}),
+        ("Less (rate, low)", {}),
+        ("Equal (rate, rate)", {}),
+        ("Not (flag)", {}),
+    ],
+)
+def test_the_value_of_an_input_that_decides_a_branch(condition, expected):
+    text = HEAD + (
+        "g (float[1,2] x, int64 rate, bool flag) => (float[1,2] y) <int64 low = {8000}> { c = "
+        + condition
+        + """
+        y = If (c) <then_branch = t () => (float[1,2] a) { a = Neg (x) },
+                    else_branch = e () => (float[1,2] b) { b = Abs (x) }> }"""
+    )
+    assert deciding_values(ModelIndex.of(Model(parsed(text)))) == expected

@@ -1,6 +1,7 @@
 """Steps are taken where they are proven to change nothing, and taken again from a ranges file without a run."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,11 +32,11 @@ from qdqtool.samples.request import open_feeds
 SAMPLE = ROOT / "sample_models" / "digits_depthwise"
 
 
-def uneven() -> onnx.ModelProto:
-    """Conv, Relu, Conv whose second channel is 64 times as large as the others between the two."""
+def uneven(read: float = 1 / 64) -> onnx.ModelProto:
+    """Conv, Relu, Conv whose second channel is 64 times as large as the others between the two, and read by a share."""
     proto = conv_model()
     weights = {tensor.name: tensor for tensor in proto.graph.initializer}
-    for name, axis, factor in (("w", 0, 64), ("b", 0, 64), ("v", 1, 1 / 64)):
+    for name, axis, factor in (("w", 0, 64), ("b", 0, 64), ("v", 1, read)):
         values = numpy_helper.to_array(weights[name]).copy()
         np.moveaxis(values, axis, 0)[1] *= np.float32(factor)
         weights[name].CopyFrom(numpy_helper.from_array(values, name))
@@ -55,6 +56,18 @@ def test_uneven_channels_are_found_evened_out_and_reported(data):
     assert equalization.applied
     assert equalization.max_difference <= GATE_LIMIT
     assert [step.step for step in done.record] == ["equalization", "bias-correction"]
+
+
+def test_random_inputs_move_less_unevenness_than_the_same_values_as_data(data):
+    """Ranges of random inputs are not those of real ones."""
+    model, spreads = Model(uneven(read=1 / 8)), []
+    feeds = open_feeds(model, data)
+    for seed in (None, 0):
+        given = replace(feeds, description=replace(feeds.description, seed=seed))
+        done = prepare(model, given, FloatRuns(), StepRequest(Preparation()))
+        (joint,) = next(step for step in done.record if step.step == "equalization").parameters["joints"]
+        spreads.append(max(joint["factors"]) / min(joint["factors"]))
+    assert spreads[0] > 1.5 * spreads[1] > 1.5
 
 
 def test_what_is_recorded_gives_the_same_model_again(data):

@@ -222,10 +222,20 @@ def test_the_layers_that_a_report_blames_are_named(tmp_path: Path):
     assert [step.command for step in others] == [GOAL, MEASURE]
 
 
+@pytest.mark.parametrize(
+    ("mode", "found"), [("nvfp4", ["qdqtool quantize net.onnx --calib-data data.npz -o NEW.onnx"]), ("int8", [])]
+)
+def test_all_that_is_quantized_is_never_left_in_float(mode: str, found: list[str], tmp_path: Path):
+    layer = {"node": "fc", "noise_share": 1.0, "macs_share": 1.0, "exclude": ["fc"]}
+    report = quantized(20.0, mode=mode, blame={"output": "y", "problem": "", "layers": [layer]})
+
+    assert commands_of(noisy_layers, tmp_path, quantize=report) == found
+
+
 def test_with_a_sensitivity_report_its_loudest_layers_are_named_and_nothing_is_measured_again(tmp_path: Path):
     node = SENSITIVITY["nodes"][0]
     nodes = [
-        {**node, "node": name, "noise_share": share, "exclude": [name]}
+        {**node, "node": name, "noise_share": share, "cost_share": 0.2, "exclude": [name]}
         for name, share in (("a", 0.3), ("b", 0.25), ("c", 0.2))
     ]
     found = commands_of(noisy_layers, tmp_path, quantize=quantized(20.0), sensitivity={**SENSITIVITY, "nodes": nodes})

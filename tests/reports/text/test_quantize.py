@@ -14,6 +14,7 @@ from qdqtool.models.graph.report import NodeReason, OutlineNode, Sizes
 from qdqtool.quantization.calibration_report import CalibrationUsed, MethodTrial
 from qdqtool.quantization.report import DegenerateTensor, QuantizedTensor
 from qdqtool.reports.text.quantize import SHOWN_OUTPUTS, SHOWN_STATES, print_accuracy, print_goal, render
+from qdqtool.results import Judgement
 from qdqtool.samples.split import TOO_FEW
 
 USED = CalibrationUsed(source="images", method="entropy", samples=4, random=False, seed=None)
@@ -211,7 +212,6 @@ def test_a_problem_is_said_and_escaped():
     ("found", "words"),
     [
         (output(), "31.2 dB"),
-        (output(9.9), "9.9 dB, POOR"),
         (output(-0.5), "-0.5 dB, LOST: the error is larger than the output itself"),
         (output(None, exact=True), "equal"),
         (output(None, finite=False), "NaN or infinity where the float model has none"),
@@ -285,3 +285,9 @@ def test_many_layers_are_listed_on_request():
 )
 def test_the_accuracy_without_layers_in_float(worst: float | None, told: str):
     assert f"with all quantized the worst output {told}\n" in printed(print_goal, goal(worst=worst))
+
+
+def test_what_a_user_should_know_comes_last():
+    low = Judgement("numbers", "warning", "output 'y' keeps 5.5 dB", "`--min-sqnr 20` keeps more")
+    text = lines(verdict="warning", reasons=(low,))
+    assert text[-2:] == ["warning  output 'y' keeps 5.5 dB; `--min-sqnr 20` keeps more", "WARNING"]

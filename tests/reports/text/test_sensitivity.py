@@ -48,6 +48,8 @@ def test_a_layer_louder_than_all_others_has_a_line_of_its_own():
         f"conv makes more noise than all other layers together: {costs}",
         "to leave it in float: `--nodes-to-exclude conv`",
     ]
+    everything = printed(print_blame, report(replace(loud, macs_share=1.0))).splitlines()[-1]
+    assert everything == "nothing else is quantized: in float, they leave a float model; another mode may keep more"
     silent = printed(print_blame, report(replace(loud, without_db=None)))
     assert "and no noise with it in float" in silent
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from qdqtool.accuracy.checking.limits import MIN_AGREEMENT, MIN_COSINE, MIN_SQNR, Gates, OutputGate
 from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import BoundaryResult, GateResult, OutputResult
+from qdqtool.errors import plural
 
 OUTPUT = "output"
 
@@ -54,7 +55,9 @@ class ComparedOutputs:
         """Why outputs, or samples of them, were not compared, one line each."""
         for result in self.outputs:
             if result.other_shapes:
-                yield f"{self.what} '{result.name}' has another shape in {result.other_shapes} samples: not compared"
+                shapes = " against ".join(str(list(shape)) for shape in result.differing_shapes or ())
+                samples = plural(result.other_shapes, "sample")
+                yield f"{self.what} '{result.name}' has another shape in {samples}: {shapes}, not compared"
             elif result.exact is None:
                 yield f"{self.what} '{result.name}' has no elements that could be compared"
 

@@ -9,7 +9,12 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.rescaling_points import PointKind, RescalingPoint
 from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.quantization.planning.options import Preparation
-from qdqtool.quantization.preparation.factors.equalization import BestFactors, PointNoise
+from qdqtool.quantization.preparation.factors.equalization import (
+    MIGRATIONS,
+    RANDOM_MIGRATIONS,
+    BestFactors,
+    PointNoise,
+)
 from qdqtool.quantization.preparation.factors.importance import channel_importance
 from qdqtool.quantization.preparation.rescaling import RescalingStep, point_site, rescalings, with_statistics
 from qdqtool.quantization.preparation.step import ProposedChange, StepRequest
@@ -43,9 +48,10 @@ class EqualizationStep(RescalingStep):
             return
         seen = data.of(index)
         importance = channel_importance(index)
+        tried = MIGRATIONS if data.feeds.description.seed is None else RANDOM_MIGRATIONS
 
         def best(point: RescalingPoint) -> BestFactors:
-            return PointNoise(point, seen, importance, rounded_inputs=request.integer_activations).best_factors()
+            return PointNoise(point, seen, importance, rounded_inputs=request.integer_activations).best_factors(tried)
 
         usable = with_statistics(points, seen)
         found = dict(zip(usable, side_by_side(best, usable, _reads_large), strict=True))

@@ -92,7 +92,10 @@ def test_floats_and_integers_of_one_model_have_a_gate_each() -> None:
     [
         ([], "there is no output that it could judge"),
         ([output("y", exact=None)], "output 'y' has no elements that could be compared"),
-        ([output("y", exact=None, other_shapes=2)], "output 'y' has another shape in 2 samples: not compared"),
+        (
+            [output("y", exact=None, other_shapes=2, differing_shapes=((1, 3), (1, 4)))],
+            "output 'y' has another shape in 2 samples: [1, 3] against [1, 4], not compared",
+        ),
     ],
 )
 def test_a_limit_that_no_output_was_held_to_fails(outputs: list[OutputResult], reason: str, limit: dict) -> None:
@@ -101,8 +104,12 @@ def test_a_limit_that_no_output_was_held_to_fails(outputs: list[OutputResult], r
 
 
 def test_a_limit_fails_where_some_samples_of_an_output_were_not_compared() -> None:
-    (gate,) = judge([output("boxes", sqnr_db=50.0, other_shapes=2)], Gates(min_sqnr=30))
-    assert gate.failures == ("min-sqnr: output 'boxes' has another shape in 2 samples: not compared",)
+    (gate,) = judge(
+        [output("boxes", sqnr_db=50.0, other_shapes=2, differing_shapes=((3, 4), (2, 4)))], Gates(min_sqnr=30)
+    )
+    assert gate.failures == (
+        "min-sqnr: output 'boxes' has another shape in 2 samples: [3, 4] against [2, 4], not compared",
+    )
 
 
 @pytest.mark.parametrize(("error", "passed"), [(0.1, True), (0.101, False), (math.nan, False)])
