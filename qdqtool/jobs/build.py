@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from qdqtool.engines.build import manifest
@@ -12,16 +11,15 @@ from qdqtool.engines.build.engine_map import find_products, map_kernels, sum_mac
 from qdqtool.engines.build.lock import Lock
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.precision_gate import achieved_counts, gate_result, planned_counts
-from qdqtool.engines.build.refusal import FailedBuild, explain
+from qdqtool.engines.build.refusal import FailedBuild, explain, refuse_errors
 from qdqtool.engines.build.report import EngineReport
 from qdqtool.engines.build.signature import sign, signature_path
 from qdqtool.engines.build.verification import installed_version
-from qdqtool.engines.report import Refusal
 from qdqtool.engines.tensorrt import backends
 from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineRequest
 from qdqtool.engines.tensorrt.kernels import encode_layers
 from qdqtool.engines.tensorrt.tensorrt_builder import TensorRT
-from qdqtool.errors import ModelError, UsageError
+from qdqtool.errors import UsageError
 from qdqtool.jobs.validate import validate_model
 from qdqtool.linting.report import Summary
 from qdqtool.models.graph.io.external import external_files
@@ -97,14 +95,14 @@ class _Job:
             )
             if self._lock is not None:
                 self._lock.check_inputs(self._files, ready, request, self._options)
-            findings = None if self._options.skip_validate else _validate(ready, self._builder)
+            findings = None if self._options.skip_validate else self._validated(ready)
             try:
                 built = self._builder.build(request)
             except BuildRefusedError as error:
                 attempt = FailedBuild(self._builder, request, self._path, self._options, ready.has_fixed_shapes)
                 raise explain(error, attempt) from None
             finally:
-                self._check_files()
+                manifest.require_unchanged(self._files, self._model)
             report = self._report(built, request, ready, findings)
             if self._options.layer_info is not None:
                 write_output(self._options.layer_info, encode_layers(built.kernels, built.layer_dump))
@@ -113,6 +111,11 @@ class _Job:
                     self._write_beside(report, built, engine.file)
                     engine.publish()
         return report
+
+    def _validated(self, ready: ModelToBuild) -> Summary:
+        report = validate_model(ready.model, [self._builder.release])
+        refuse_errors(report.findings, ready, self._builder)
+        return report.summary
 
     def _write_beside(self, report: EngineReport, built: Built, engine: Path) -> None:
         """Write the requested files: the manifest, its signature and the timing cache."""
@@ -140,15 +143,6 @@ class _Job:
         extra = (options.layer_info, options.verbose_log, options.deployment.timing_cache_file)
         outputs = (self._output, self._manifest, self._signature, *extra)
         check_outputs([path for path in outputs if path is not None], inputs)
-
-    def _check_files(self) -> None:
-        """Refuse an engine whose model was replaced while it was built: nobody knows which bytes the builder read."""
-        now = manifest.describe_model(self._model, manifest.fingerprint(self._path))
-        if changed := manifest.changed_files(self._files, now):
-            raise ModelError(
-                f"{', '.join(changed)} changed during the build of {self._path}; no engine was written",
-                hint="build again when no other program writes to these files",
-            )
 
     def _check_key(self) -> None:
         """Test the key with a signature, before a build that may take long."""
@@ -196,24 +190,3 @@ class _Job:
             layer_info=str(self._options.layer_info) if self._options.layer_info is not None else None,
             model_file=describe_file(self._model),
         )
-
-
-def _validate(ready: ModelToBuild, builder: TensorRT) -> Summary:
-    """Return the counts of findings of the validate gate; raise if any finding is an error."""
-    report = validate_model(ready.model, [builder.release])
-    errors = [finding for finding in report.findings if finding.severity == "error"]
-    refusals = tuple(
-        Refusal(reason=finding.message, node=finding.node, op_type=finding.op_type, code=finding.code)
-        for finding in errors
-    )
-    if refusals:
-        command = f"qdqtool validate --target {builder.release} {shlex.quote(str(ready.model.path))}"
-        fix = "--fix" if all(finding.safe_fix for finding in errors) else "--fix --unsafe-fixes"
-        if ready.specialized is not None:
-            hint = "other --input-shapes and --input-values may pass; `--skip-validate` builds all the same"
-        elif all(finding.fixable for finding in errors):
-            hint = f"`{command} {fix} -o OUT.onnx` mends it"
-        else:
-            hint = f"`{command}` shows all that it finds; `--skip-validate` builds all the same"
-        raise BuildRefusedError(f"validate for {builder.release}", refusals, "validate", hint=hint)
-    return report.summary

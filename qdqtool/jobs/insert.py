@@ -177,15 +177,12 @@ def _insert(source: Model, planner: Planner, output: Path, options: InsertOption
 
 
 def verify_upgrade(source: Model, opset: int, request: DataRequest) -> str:
-    """Run a model before and after an opset upgrade in the reference session; the outputs must agree in every bit.
+    """Compare a model before and after an opset upgrade in every bit of its outputs; return the result as text.
 
     Args:
         source: The model before the upgrade.
         opset: The new default-domain opset.
         request: The feeds.
-
-    Returns:
-        The result of the comparison, as text.
 
     Raises:
         GateError: An output differs.

@@ -414,14 +414,14 @@ CASES = {
     ),
     "a model that does not pass": Case(
         "build bad.onnx -o e --backend tensorrt-rtx",
-        "`{} {} -o OUT.onnx` mends it",
+        "`{} {} -o OUT.onnx` fixes it",
         code=1,
         needs="tensorrt_rtx",
         mended="bad.onnx",
     ),
     "a bias as codes": Case(
         "build bias.onnx -o e --backend tensorrt-rtx",
-        "`{} {} -o OUT.onnx` mends it",
+        "`{} {} -o OUT.onnx` fixes it",
         code=1,
         needs="tensorrt_rtx",
         mended="bias.onnx",

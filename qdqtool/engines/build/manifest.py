@@ -168,10 +168,25 @@ def describe_model(model: Model, file: StoredFile) -> StoredModel:
     return StoredModel(name=file.name, bytes=file.bytes, sha256=file.sha256, external_data=data)
 
 
-def changed_files(before: StoredModel, now: StoredModel) -> list[str]:
-    """Return the names of the model file and external data files whose content is not that of before."""
+def require_unchanged(before: StoredModel, model: Model) -> None:
+    """Refuse an engine whose model was replaced while it was built: nobody knows which bytes the builder read.
+
+    Args:
+        before: The files of the model before the build.
+        model: The model as it was read.
+
+    Raises:
+        ModelError: The model file or an external data file has another content now.
+    """
+    assert model.path is not None
+    now = describe_model(model, fingerprint(model.path))
     known = {(each.name, each.sha256) for each in (before, *before.external_data)}
-    return [each.name for each in (now, *now.external_data) if (each.name, each.sha256) not in known]
+    changed = [each.name for each in (now, *now.external_data) if (each.name, each.sha256) not in known]
+    if changed:
+        raise ModelError(
+            f"{', '.join(changed)} changed during the build of {model.path}; no engine was written",
+            hint="build again when no other program writes to these files",
+        )
 
 
 def _describe_cache(name: str, content: bytes | None) -> StoredFile | None:

@@ -1,11 +1,11 @@
 """Explain a refusal: find the node, the fix, and whether the float model fails too."""
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdqtool.engines.build.build_model import stored
+from qdqtool.engines.build.build_model import ModelToBuild, stored
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.parser_answer import reduce_command
 from qdqtool.engines.build.report import RefusedReport
@@ -265,3 +265,32 @@ def _declared(model: Model) -> dict[str, tuple[int, ...]]:
 
 def _branches(model: Model) -> int:
     return sum(node.is_op("If") for node in GraphView(model).nodes())
+
+
+def refuse_errors(findings: Iterable[Finding], ready: ModelToBuild, builder: TensorRT) -> None:
+    """Refuse a model with errors of the rules.
+
+    Args:
+        findings: The findings of ``validate`` for the builder's release.
+        ready: The model.
+        builder: The builder that would build it.
+
+    Raises:
+        BuildRefusedError: A finding is an error; the hint has the command that shows or fixes it.
+    """
+    errors = [finding for finding in findings if finding.severity == "error"]
+    if not errors:
+        return
+    command = f"qdqtool validate --target {builder.release} {shlex.quote(str(ready.model.path))}"
+    fix = "--fix" if all(finding.safe_fix for finding in errors) else "--fix --unsafe-fixes"
+    if ready.specialized is not None:
+        hint = "other --input-shapes and --input-values may pass; `--skip-validate` builds all the same"
+    elif all(finding.fixable for finding in errors):
+        hint = f"`{command} {fix} -o OUT.onnx` fixes it"
+    else:
+        hint = f"`{command}` shows all that it finds; `--skip-validate` builds all the same"
+    refusals = tuple(
+        Refusal(reason=finding.message, node=finding.node, op_type=finding.op_type, code=finding.code)
+        for finding in errors
+    )
+    raise BuildRefusedError(f"validate for {builder.release}", refusals, "validate", hint=hint)

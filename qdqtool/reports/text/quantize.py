@@ -58,9 +58,8 @@ def _print_making(report: QuantizeReport, console: Console) -> None:
         _print_calibration(report.calibration, console)
     print_preparation(report.preparation, console)
     for found in report.inlined:
-        console.print(
-            f"function {escape(found.function)} inlined: {plural(found.calls, 'call')} with ranges of their own"
-        )
+        calls = plural(found.calls, "call")
+        console.print(f"function {escape(found.function)} inlined: {calls} with ranges of their own")
     if report.corrected:
         console.print(f"biases corrected behind {plural(len(report.corrected), 'weight')}")
     if report.separated:
@@ -310,10 +309,9 @@ def _output(output: OutputAccuracy) -> Text:
         return Text(f"  output     {name}: NaN or infinity where the float model has none", "bold red")
     if output.exact:
         return Text(f"  output     {name}: equal")
-    if output.sqnr_db is None and output.other_shapes:
-        return Text(f"  output     {name}: not compared", "yellow")
     if output.sqnr_db is None:
-        return Text(f"  output     {name}: the float output is zero everywhere, and this one is not", "yellow")
+        what = "not compared" if output.other_shapes else "the float output is zero everywhere, and this one is not"
+        return Text(f"  output     {name}: {what}", "yellow")
     error = output.standard_error_db
     doubt = f" ± {error:.1f}" if error is not None and error >= DOUBT_DB else ""
     line = f"  output     {name}: {output.sqnr_db:.1f} dB{doubt}"

@@ -26,7 +26,7 @@ STDOUT = Path("/dev/stdout")
 _OPEN_FILES = re.compile(r"/proc/(?P<process>\d+)(/task/\d+)?/fd")
 _MOST_LINKS = 40
 _MOST_NAME_BYTES = 255
-"""Of a file name, on every file system that is in wide use."""
+"""Largest size of a file name on all common file systems."""
 _STDOUT_DESCRIPTOR = 1
 
 

@@ -20,7 +20,7 @@ from qdqtool.models.options import ExternalData
 INLINE_LIMIT = 2**31 - 2**26
 """A larger model gets external data: protobuf is limited to 2 GiB, and 64 MiB of that are headroom."""
 _DIGITS = 16
-"""Of the SHA-256 in the name of a data file."""
+"""Hexadecimal digits of the SHA-256 in the name of a data file."""
 
 
 class TooLargeError(UsageError):
