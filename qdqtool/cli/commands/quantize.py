@@ -77,4 +77,6 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     data, options = quantize_request(values_of(QuantizeCommand, words), COMMAND_LINE)
     with step_progress() as (_, progress, tick):
         report = quantize.quantize_model(model, data, output, options, progress, tick)
-    emit(report, output_format, "quantize")
+    passed = report.verdict != "failed"
+    emit(report, output_format, "quantize", passed=passed)
+    click.get_current_context().exit(0 if passed else 1)

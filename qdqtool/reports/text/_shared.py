@@ -214,4 +214,10 @@ def print_reasons(reasons: Iterable[Judgement], console: Console, indent: str = 
     """Print the reasons of a verdict: each fact, and the option or command that changes it."""
     for each in reasons:
         hint = f"; {escape(each.hint)}" if each.hint else ""
-        console.print(Text.assemble(indent, (f"{each.state:<9}", "yellow"), f"{escape(each.detail)}{hint}"))
+        console.print(
+            Text.assemble(
+                indent,
+                (f"{each.state:<9}", "red" if each.state == "failed" else "yellow"),
+                f"{escape(each.detail)}{hint}",
+            )
+        )

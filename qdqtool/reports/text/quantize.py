@@ -197,7 +197,7 @@ def _print_verdict(report: QuantizeReport, console: Console) -> None:
         color = "red" if finding.severity == "error" else "yellow"
         console.print(Text.assemble("  ", (finding.code, color), f"{where} {escape(finding.message)}"))
     print_rest(len(shown), SHOWN, console)
-    print_reasons((each for each in report.reasons if each.state == "warning"), console)
+    print_reasons(report.reasons, console)
     if report.verdict != "passed":
         console.print(verdict_text(report.verdict))
 

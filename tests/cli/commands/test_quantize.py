@@ -214,3 +214,17 @@ def test_a_process_of_its_own_writes_the_same_bytes(folder, qdqtool):
     assert "wrote q.onnx" in done.out
     qdqtool("quantize", "m.onnx", "--calib-data", "d.npz", "-o", "here.onnx")
     assert (folder / "q.onnx").read_bytes() == (folder / "here.onnx").read_bytes()
+
+
+@pytest.mark.parametrize(("smallest", "code"), [(1e-4, 1), (0.5, 0)])
+def test_an_output_that_becomes_infinite_is_a_failure(folder, qdqtool, smallest: float, code: int):
+    """int8 rounds 1e-4 beside 1 to 0, whose logarithm is infinite; the model is there to be looked at."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["t"]), helper.make_node("Log", ["t"], ["y"])]
+    constants = {"w": np.full((16, 16), 0.5, np.float32)}
+    onnx.save(make_model(nodes, {"x": ("N", 16)}, {"y": ("N", 16)}, constants), folder / "log.onnx")
+    np.savez(folder / "log.npz", x=np.outer(np.tile([smallest, 1], 8), np.linspace(0.9, 1, 16)).astype(np.float32))
+    options = ("--calibration-method", "max", "-q", "-o", "q.onnx")
+    done = qdqtool("quantize", "log.onnx", "--calib-data", "log.npz", *options)
+    assert done.code == code, done.err
+    assert ("NaN or infinities in y" in done.out) is bool(code)
+    assert (folder / "q.onnx").exists()
