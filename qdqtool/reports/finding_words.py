@@ -7,11 +7,11 @@ from pathlib import Path, PurePath
 from urllib.parse import quote
 
 from qdqtool.errors import escape, plural
-from qdqtool.jobs.advice import command
 from qdqtool.linting import rules
 from qdqtool.linting.findings import SEVERITIES, Finding
 from qdqtool.linting.report import Cause, ModelReport, TargetReport, ValidateReport
 from qdqtool.models import targets
+from qdqtool.reports.advice import command
 from qdqtool.reports.blocks import scoped
 
 CHECK = "check"

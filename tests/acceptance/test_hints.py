@@ -559,6 +559,7 @@ CASES = {
 }
 
 ELSEWHERE = {
+    "`--force` inserts it all the same": "tests/jobs/test_insert.py gives the option",
     "` lists the kernels": "tests/jobs/test_inspect_engine.py inspects engines",
     "fix the shapes, in place of --opt-shapes, which folds": "tests/engines/build/test_build_model.py pastes it",
     "qdqtool does not know this message": "tests/engines/build/test_refusal.py pastes it",

@@ -103,7 +103,7 @@ def test_the_fixture_judges_models(project: Path):
     assert "ModelError: none.onnx: no such file" in out
     assert "fail_on is 'errors'; it must be error, warning or never" in out
     assert "good.onnx -> bad.onnx" in out
-    assert re.search(r"pairs? before, .* removed, ", out)
+    assert re.search(r"quantized tensors? before, .* removed, ", out)
 
 
 def test_the_fixture_checks_accuracy(tmp_path: Path):

@@ -179,12 +179,13 @@ def test_a_terminal_is_shown_bars_in_front_of_the_verdict_and_a_pipe_is_not(scen
     piped = qdqtool_process(*scene)
 
     assert code == piped.code == 0
-    assert bars.count("\n") == 7
-    assert all("▏" in row or "█" in row for row in bars.splitlines()[2:])
+    rows, hint = bars.splitlines()[2:8], " ".join(bars.splitlines()[8:])
+    assert all("▏" in row or "█" in row for row in rows)
+    assert hint.startswith("`--blame` names the layers")
     assert verdict.startswith("PASSED")
     assert not set(BLOCKS[1:]) & set(piped.out)
-    figures = [row.split()[-2:] for row in bars.splitlines()[2:]]
-    assert figures == [row.split()[-2:] for row in piped.out.strip().split("\n\n")[-2].splitlines()[2:]]
+    plain = piped.out.strip().split("\n\n")[-2].splitlines()[2:8]
+    assert [row.split()[-2:] for row in rows] == [row.split()[-2:] for row in plain]
 
 
 def test_a_terminal_without_blocks_or_colours_is_not_shown_them(scene: list[str]):

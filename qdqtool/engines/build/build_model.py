@@ -58,7 +58,9 @@ def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild
     data, specs = options.calib_data, (*input_specs(special.model), *stored_specs(special.model))
     feeds = data.feeds(specs) if data is not None else None
     profiles, values = _resolve(special.model, options, measure(feeds) if feeds is not None else {})
-    require_fitting(model, {**fixed, **{each.name: each.opt for each in profiles if not each.profile}})
+    # Shape inference takes an extent of 0 for a dynamic one, so an empty cache cannot be tried.
+    tried = {each.name: each.opt for each in profiles if not each.profile and 0 not in each.opt}
+    require_fitting(model, {**fixed, **tried})
     measured = measure_values(feeds) if feeds is not None else ()
     if special.report is None:
         yield ModelToBuild(model, model, None, profiles, values, measured)

@@ -15,12 +15,12 @@ from qdqtool.accuracy.search.blame import FAIR_DB
 from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.engines.report import NodePrecision
 from qdqtool.errors import plural
-from qdqtool.jobs.advice import MOST_HINTED, clipping_cause, command, dominant_layers, excluding, leaves_some
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.linting.findings import Finding
 from qdqtool.models import targets
 from qdqtool.quantization.planning import modes
+from qdqtool.reports.advice import MOST_HINTED, clipping_cause, command, dominant_layers, excluding, leaves_some
 from qdqtool.reports.blocks import Step, percentage
 from qdqtool.reports.page.advised import Files, compared, has_fault, worst_output
 from qdqtool.reports.page.verdict import QUESTIONS, judge

@@ -8,12 +8,12 @@ from typing import Self
 
 from qdqtool.accuracy.checking.limits import ACCURACY_GATES
 from qdqtool.accuracy.checking.report import CheckReport, OutputResult
-from qdqtool.jobs.advice import command
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
 from qdqtool.models import targets
 from qdqtool.quantization.calibration_report import CalibrationUsed
 from qdqtool.quantization.planning import modes
+from qdqtool.reports.advice import command
 from qdqtool.reports.saved.story import Story
 
 _ARRAYS = (".npz", ".npy")

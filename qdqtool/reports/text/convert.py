@@ -92,7 +92,7 @@ def _samples(measured: MeasuredOn) -> list[str]:
     """Return which samples the check ran, and whether these samples also chose something."""
     if measured.part == "held back":
         kind = "random hold-out sample" if measured.data == "random" else "hold-out sample"
-        return [f"on {plural(measured.samples, kind)}; they chose only the final ranges"]
+        return [f"on {plural(measured.samples, kind)}; they influence only the final ranges"]
     if measured.part == "random":
         return [f"on {plural(measured.samples, 'random sample')}, which say little: there is no data"]
     doubt = f": {measured.reason}" if measured.reason else ""

@@ -10,10 +10,10 @@ from qdqtool.accuracy.report import Accuracy, MetricResult, OutputAccuracy
 from qdqtool.accuracy.search.blame import FAIR_DB
 from qdqtool.accuracy.search.goal_report import GoalReport, MetricGoal
 from qdqtool.errors import escape, plural
-from qdqtool.jobs.advice import command
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.quantization.calibration_report import CalibrationUsed
 from qdqtool.quantization.planning import modes
+from qdqtool.reports.advice import command
 from qdqtool.reports.terminal import limit, lists_all, placed, print_rest
 from qdqtool.reports.text._shared import (
     SHOWN,

@@ -18,8 +18,8 @@ from qdqtool.accuracy.report import (
     WorstSample,
 )
 from qdqtool.errors import escape, plural
-from qdqtool.jobs.advice import clipping_cause, dominant_layers, excluding, leaves_some
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
+from qdqtool.reports.advice import clipping_cause, dominant_layers, excluding, leaves_some
 from qdqtool.reports.bars import BarTable
 from qdqtool.reports.terminal import limit, placed, print_rest
 

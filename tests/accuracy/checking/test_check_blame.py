@@ -17,7 +17,6 @@ from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.accuracy.report import BlameReport
 from qdqtool.errors import UsageError
-from qdqtool.jobs.advice import clipping_cause
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -25,6 +24,7 @@ from qdqtool.models.graph.index.view import GraphView
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.taps import Hop, Tap
 from qdqtool.quantization.planning.options import Preparation
+from qdqtool.reports.advice import clipping_cause
 from qdqtool.reports.text.sensitivity import print_pairs_blamed
 
 ALWAYS = BlameRequest(always=True)

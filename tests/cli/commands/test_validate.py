@@ -44,7 +44,7 @@ def test_many_models_and_targets_with_one_unreadable():
     assert "bad.onnx for ort-cpu, onnx: fail\n" in done.out, "targets with the same findings are told together"
     assert "good.onnx for tensorrt, ort-cpu, onnx: pass\n" in done.out
     assert "none.onnx: unreadable" in done.out
-    assert "3 models, 3 errors, 0 warnings, 0 infos, 1 unreadable" in done.out
+    assert "3 models for 3 targets, 3 errors, 0 warnings, 0 infos, 1 unreadable" in done.out
     assert "no such file" in done.out
     assert done.err == "", "said once"
 

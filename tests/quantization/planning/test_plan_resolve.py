@@ -44,7 +44,10 @@ TENSOR = "schema_version = 1\n[[tensors]]\ntensor='x'\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("schema_version = 1\ntensor = []\n", "unknown key 'tensor'; legal: schema_version, tensors; did you mean '"),
+        (
+            "schema_version = 1\ntensor = []\n",
+            "unknown key 'tensor'; legal: schema_version, tensors, model_sha256; did you mean '",
+        ),
         ("schema_version = 1\n", "missing required field 'tensors'"),
         (f"{TENSOR}format='int8'\n", "missing required field 'scale'"),
         (f"{TENSOR}format='int8'\nscale='big'\n", r"\$\.tensors\[0\]\.scale"),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qdqtool.jobs.advice import HINTED, MOST_HINTED, command, dominant_layers, excluding
+from qdqtool.reports.advice import HINTED, MOST_HINTED, command, dominant_layers, excluding
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))))
