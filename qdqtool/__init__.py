@@ -6,10 +6,15 @@ loaded when it is first used.
 """
 
 import importlib
+import os
 import re
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+# Official builds of ONNX Runtime from 1.31 on send usage data to Microsoft, and write $TMPDIR/.ses when they are
+# imported, through any link of that name.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 
 @cache

@@ -6,17 +6,19 @@ import errno
 import gc
 import io
 import os
+import re
 import signal
 import sys
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from qdqtool.cli import command
 from qdqtool.cli.supervisor import Lost, heed, supervise
-from qdqtool.errors import QdqError
+from qdqtool.errors import QdqError, escape
 from qdqtool.models.scratch import Ledger, left_behind
 
 if TYPE_CHECKING:
@@ -30,7 +32,15 @@ EXIT_INTERRUPTED = 130
 EXIT_CLOSED_PIPE = 141
 """The exit code of other programs whose pipe is closed: SIGPIPE ends them."""
 
-_NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
+_LIMITS: dict[int | None, str] = {
+    **dict.fromkeys(
+        (errno.ENOSPC, errno.EDQUOT), "free some, or name another folder for temporary files: TMPDIR=FOLDER"
+    ),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.EFBIG), "ulimit -a shows the limits of this shell"),
+}
+"""What to do about a limit of the system."""
+_NO_ROOM = re.compile("failed to map segment|cannot allocate memory|bad_alloc", re.IGNORECASE)
+"""What the loader and libraries report where memory is short."""
 
 _SPELLED = "qdqtool-spelled"
 """The error handler of stdout, for encodings such as ASCII or cp1252 that cannot encode every name or report."""
@@ -58,7 +68,7 @@ class _Stdout(io.FileIO):
 def console() -> None:
     """Run the command line of this process in a child process, which a signal can end at any time."""
     _open_missing_streams()
-    supervise(_lost)
+    finish = supervise(_lost)
     raw = io.BufferedWriter(_Stdout(sys.stdout.fileno(), "w", closefd=False))
     codecs.register_error(_SPELLED, _spell)
     errors = _SPELLED if sys.stdout.errors in {"strict", "surrogateescape"} else sys.stdout.errors
@@ -66,6 +76,7 @@ def console() -> None:
     try:
         main()
     finally:
+        finish()
         # The process ends. Without this, Python would search for garbage once more.
         gc.freeze()
 
@@ -110,11 +121,14 @@ def _run(words: list[str]) -> int:
         error.show()
         return _fail(words, error.format_message(), error.exit_code, is_shown=True)
     except QdqError as error:
-        return _fail(words, f"error: {error.message}", error.exit_code, error.hint)
+        # A library may be called absent that does not fit into memory.
+        is_short = _NO_ROOM.search(str(error.__cause__))
+        told = words, f"error: {error.message}", error.exit_code, error.hint
+        return _system_error(words, MemoryError()) if is_short else _fail(*told)
     except (StdoutError, BrokenPipeError) as error:
         return _no_reader(error)
-    except OSError as error:
-        return _full_disk(words, error) if error.errno in _NO_SPACE else _bug(words, error)
+    except (MemoryError, OSError, ImportError) as error:
+        return _system_error(words, error)
     except Exception as error:  # noqa: BLE001  the last line of defence: a bug must not look like a user's mistake
         return _bug(words, error)
     return code if isinstance(code, int) else 0
@@ -141,10 +155,30 @@ def _no_reader(error: Exception) -> int:
     return EXIT_CLOSED_PIPE
 
 
-def _full_disk(words: Sequence[str], error: OSError) -> int:
-    where = f" for {error.filename}" if error.filename else ""
-    hint = "free some, or name another folder for temporary files: TMPDIR=FOLDER"
-    return _fail(words, f"error: {error.strerror}{where}; {_left()}", EXIT_MACHINE, hint)
+def _system_error(words: Sequence[str], error: Exception) -> int:
+    """Tell of a fault of the machine or of a path, which may occur anywhere; or of a bug."""
+    number = error.errno if isinstance(error, OSError) else None
+    path = str(error.filename or "") if isinstance(error, OSError) else ""
+    hint = _LIMITS.get(number)
+    if isinstance(error, MemoryError) or number == errno.ENOMEM or _NO_ROOM.search(str(error)):
+        message, code = "there is not enough memory", EXIT_MACHINE
+    elif hint is not None and isinstance(error, OSError):
+        message, code = f"{error.strerror}{f' for {path}' if path else ''}; {_left()}", EXIT_MACHINE
+    elif number == errno.ENAMETOOLONG:
+        message, code = f"the path {path[:40]}… is too long for the system", EXIT_USAGE
+    elif number == errno.ENOENT and _is_folder_gone():
+        message, code, hint = f"the current folder was removed; {_left()}", EXIT_USAGE, "go to another folder"
+    else:
+        return _bug(words, error)
+    return _fail(words, f"error: {message}", code, hint)
+
+
+def _is_folder_gone() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _bug(words: Sequence[str], error: Exception) -> int:
@@ -156,29 +190,43 @@ def _bug(words: Sequence[str], error: Exception) -> int:
 
 def _lost(lost: Lost) -> int:
     """Tell of a process that did not end by itself."""
-    words, name, left = sys.argv[1:], signal.Signals(lost.signal).name, left_behind(lost.outputs)
+    words, left = sys.argv[1:], left_behind(lost.outputs)
     if lost.asked:
         return _fail(words, f"interrupted; {left}", EXIT_INTERRUPTED)
     if lost.signal == signal.SIGKILL:
         hint = "the system does this where memory runs out"
         return _fail(words, f"error: the process was killed; {left}", EXIT_MACHINE, hint)
+    how = f"crashed with {signal.Signals(lost.signal).name}" if lost.signal else "ended the process"
+    if lost.signal == 0 or _has_memory_limit():
+        hint = "this happens where memory is short: ulimit -v shows the limit of this shell"
+        return _fail(words, f"error: a library {how}; {left}", EXIT_MACHINE, hint)
     hint = "please report it with the model; validating it may say what is wrong with it"
-    return _fail(words, f"error: a library crashed with {name}; {left}", EXIT_MODEL, hint)
+    return _fail(words, f"error: a library {how}; {left}", EXIT_MODEL, hint)
+
+
+def _has_memory_limit() -> bool:
+    import resource  # absent on Windows, where no process is supervised
+
+    return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 
 def _fail(words: Sequence[str], message: str, code: int, hint: str | None = None, *, is_shown: bool = False) -> int:
     """Print why there is no report: on stderr unless this was printed already, and on stdout if JSON was requested."""
-    from qdqtool.reports.failure import Failure, tell, tell_programs
-
-    failure = Failure(message, hint, code)
     # Where nothing can be printed, the exit code still shows the failure.
-    with contextlib.suppress(OSError):
-        if not is_shown:
-            tell(failure)
-    with contextlib.suppress(OSError):
-        if _wants_json(words):
-            tell_programs(failure)
-            sys.stdout.flush()
+    try:
+        from qdqtool.reports.failure import Failure, tell, tell_programs
+
+        failure = Failure(message, hint, code)
+        with contextlib.suppress(OSError):
+            if not is_shown:
+                tell(failure)
+        with contextlib.suppress(OSError):
+            if _wants_json(words):
+                tell_programs(failure)
+                sys.stdout.flush()
+    except (MemoryError, ImportError, OSError):
+        with contextlib.suppress(OSError):
+            os.write(2, f"{escape(message)}\n".encode())
     return code
 
 

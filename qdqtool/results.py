@@ -83,7 +83,23 @@ def encode(report: Any) -> bytes:
     document = (
         report.document() if isinstance(report, Report) else {"schema_version": SCHEMA_VERSION, **_fields(report)}
     )
-    return msgspec.json.encode(document, enc_hook=_encode)
+    return encode_plain(document)
+
+
+def encode_plain(document: Any) -> bytes:
+    """Return dicts, lists, dataclasses and structs as JSON; a name that is no UTF-8 becomes the text of messages."""
+    try:
+        return msgspec.json.encode(document, enc_hook=_encode)
+    except UnicodeEncodeError:
+        return msgspec.json.encode(_in_utf8(msgspec.to_builtins(document, enc_hook=_encode)))
+
+
+def _in_utf8(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_in_utf8(key): _in_utf8(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_in_utf8(each) for each in value]
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def _fields(report: Any) -> dict[str, Any]:

@@ -17,6 +17,7 @@ set_signals()
 settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no deadline")
 
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"  # as importing qdqtool does; a test may import onnxruntime before
 os.environ.pop("COLUMNS", None)  # pytest-xdist exports a width, which reports would be wrapped to
 
 REAL_MODELS = "QDQTOOL_REAL_MODELS"

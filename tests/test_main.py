@@ -1,6 +1,7 @@
 """The shell around the commands: instant start, help everywhere, exit codes, no traceback, nothing unescaped."""
 
 import ast
+import errno
 import json
 import re
 import subprocess
@@ -15,6 +16,7 @@ from support.small import conv_model
 
 from qdqtool import __main__ as entry
 from qdqtool.cli import command
+from qdqtool.errors import CapabilityError
 
 HEAVY = ("onnx", "onnxruntime", "numba", "tensorrt", "tensorrt_rtx", "onnx_graphsurgeon", "numpy", "rich", "msgspec")
 COMMANDS = command.list_commands(click.Context(command))
@@ -240,12 +242,91 @@ def test_json_is_never_empty(tmp_path: Path, line: str, code: int, message: str)
     assert found["error"]["message"].splitlines()[0] in done.err
 
 
-def test_a_full_temporary_folder_is_the_machine(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(28, "No space left on device", "/tmp/qdqtool-1")
+SYSTEM = {
+    "full disk": (
+        OSError(errno.ENOSPC, "No space left", "/tmp/qdqtool-1"),
+        4,
+        "error: No space left for /tmp/qdqtool-1",
+    ),
+    "open files": (
+        OSError(errno.EMFILE, "Too many open files"),
+        4,
+        "error: Too many open files; nothing was left behind",
+    ),
+    "size of a file": (OSError(errno.EFBIG, "File too large"), 4, "error: File too large; nothing was left behind"),
+    "memory": (MemoryError("3.6 TiB"), 4, "error: there is not enough memory\n"),
+    "memory, of the system": (
+        OSError(errno.ENOMEM, "Cannot allocate memory"),
+        4,
+        "error: there is not enough memory\n",
+    ),
+    "memory, at an import": (ImportError("x.so: failed to map segment from shared object"), 4, "error: there is not"),
+    "path": (
+        OSError(errno.ENAMETOOLONG, "File name too long", "d" * 5000),
+        2,
+        f"error: the path {'d' * 40}… is too long",
+    ),
+    "bug, file": (OSError(errno.ENOENT, "No such file or directory", "x"), 5, "internal error: FileNotFoundError"),
+    "bug, import": (ImportError("cannot import name 'x'"), 5, "internal error: ImportError: cannot import name 'x'"),
+}
+"""Faults of the machine, which may occur anywhere, with exit code and message; and bugs that look alike."""
 
-    monkeypatch.setattr(entry.command, "invoke", full)
+
+@pytest.mark.parametrize("name", SYSTEM)
+def test_a_fault_of_the_machine_is_no_bug(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    error, code, message = SYSTEM[name]
+
+    def fails(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(entry.command, "invoke", fails)
+    with pytest.raises(SystemExit) as caught:
+        entry.main(["inspect"])
+    assert caught.value.code == code
+    assert message in capsys.readouterr().err
+
+
+def test_a_library_that_does_not_fit_into_memory_is_not_absent(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise CapabilityError("onnxruntime is not installed") from cause
+
+    monkeypatch.setattr(entry.command, "invoke", fails)
+    for text, message in (("No module named x", "is not installed"), ("failed to map segment", "not enough memory")):
+        cause = ImportError(text)
+        with pytest.raises(SystemExit) as caught:
+            entry.main(["inspect"])
+        assert caught.value.code == 4
+        assert message in capsys.readouterr().err
+
+
+def test_a_message_is_printed_where_nothing_more_can_be_loaded(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(entry.command, "invoke", fails)
+    monkeypatch.setattr("qdqtool.reports.failure.tell", fails)
     with pytest.raises(SystemExit) as caught:
         entry.main(["inspect"])
     assert caught.value.code == 4
-    assert "error: No space left on device for /tmp/qdqtool-1" in capsys.readouterr().err
+    assert capfd.readouterr().err == "error: there is not enough memory\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "code", "message"),
+    [
+        ("mkdir gone; cd gone; rmdir ../gone; qdqtool validate m.onnx", 2, "error: the current folder was removed"),
+        (f"qdqtool verify-engine {'/'.join(['d' * 99] * 42)}", 2, f"error: the path {'d' * 40}… is too long"),
+        ("ulimit -v 150000; qdqtool rules", 4, "error: "),
+    ],
+)
+def test_what_the_system_refuses_is_one_line(tmp_path: Path, line: str, code: int, message: str) -> None:
+    done = shell(line, tmp_path)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

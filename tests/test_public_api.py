@@ -5,7 +5,10 @@ import builtins
 import dataclasses
 import importlib
 import inspect
+import os
 import re
+import subprocess
+import sys
 import typing
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
@@ -180,3 +183,20 @@ def _arguments(hints: Iterable[Any], returned: set[type]) -> Iterator[type]:
 
 def _hints(module: ModuleType, name: str) -> dict[str, Any]:
     return typing.get_type_hints(getattr(module, name))
+
+
+def test_onnx_runtime_neither_sends_usage_data_nor_follows_a_link_to_write_its_session(tmp_path: Path):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / ".ses").symlink_to(victim)
+    environment = {key: value for key, value in os.environ.items() if key != "ORT_DISABLE_TELEMETRY"}
+    code = "import os, qdqtool, onnxruntime; print(os.environ['ORT_DISABLE_TELEMETRY'])"
+
+    def run(**given: str) -> str:
+        words = [sys.executable, "-c", code]
+        everything = {**environment, "TMPDIR": str(tmp_path), **given}
+        return subprocess.run(words, env=everything, check=True, capture_output=True, text=True).stdout.strip()
+
+    assert run() == "1"
+    assert victim.read_text() == "mine"
+    assert run(ORT_DISABLE_TELEMETRY="0") == "0"  # the user's choice

@@ -3,6 +3,7 @@
 import html.parser
 import json
 import math
+import os
 import re
 import tomllib
 from dataclasses import dataclass, field
@@ -71,6 +72,14 @@ def test_plain_data_is_the_json_of_the_command_line():
     assert report.to_dict() == json.loads(json_report.render(report))
     assert report.to_dict()["parts"][0] == {"name": "\x1b[31mé", "db": None, "shape": [1, 2]}
     assert (report.to_dict()["schema_version"], type(report.to_dict()["counts"]["int8"])) == (1, int)
+
+
+def test_a_name_that_is_no_utf_8_is_spelled_and_the_rest_stays():
+    made = Sample(model=os.fsdecode(b"m\xe9.onnx"), parts=(Part("modèle\n", math.nan),), counts={"a": 2})
+    found = made.to_dict()
+    assert found["model"] == r"m\udce9.onnx"
+    assert found["parts"] == [{"name": "modèle\n", "db": None, "shape": [1, 2]}]
+    assert found | {"model": "m.onnx"} == Sample(parts=(Part("modèle\n", math.nan),), counts={"a": 2}).to_dict()
 
 
 def test_no_text_of_a_model_is_markup():

@@ -8,11 +8,14 @@ is imported.
 """
 
 import contextlib
+import mmap
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import Never
 
@@ -24,10 +27,10 @@ GRACE = 3.0
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A child that was ended by a signal.
+    """A child that was ended by a signal or a library.
 
     Attributes:
-        signal: What ended it.
+        signal: What ended it; 0 for a library.
         asked: Whether the user asked for it, by a signal to this process.
         outputs: Names of the outputs that were put in place before.
     """
@@ -37,27 +40,32 @@ class Lost:
     outputs: tuple[str, ...] = ()
 
 
-def supervise(lost: Callable[[Lost], int]) -> None:
+def supervise(lost: Callable[[Lost], int]) -> Callable[[], object]:
     """Continue in a child process; this process waits, and ends with the exit code of the child.
+
+    The child calls the returned function at its end. If it ends without that call, a library has ended it: OpenBLAS
+    exits with 1 where it gets no memory, and 1 means findings.
 
     Signals are blocked in the child until :func:`heed` is called. Without ``fork``, or if other threads run, this
     function does nothing.
 
     Args:
-        lost: Reports a child that was ended by a signal to the user, and returns the exit code.
+        lost: Reports a child that was ended early to the user, and returns the exit code.
     """
     if not hasattr(os, "fork") or threading.active_count() > 1:
-        return
+        return int
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    is_over = mmap.mmap(-1, 1)
     ledger = Ledger()
     end_of_child, end_of_parent = os.pipe()
     child = os.fork()
     if child:
         os.close(end_of_child)
-        _Supervisor(child, ledger, lost).wait()
+        _Supervisor(child, ledger, lost).wait(is_over)
     os.close(end_of_parent)
     Ledger.current = ledger
     threading.Thread(target=_leave_with_the_parent, args=(end_of_child,), daemon=True).start()
+    return partial(is_over.write, b"1")
 
 
 def heed(handler: Callable[[int, FrameType | None], object]) -> None:
@@ -80,6 +88,11 @@ def _leave_with_the_parent(pipe: int) -> None:
     # Only the parent has the other end, and never writes to it: end of file means that the parent was killed.
     os.read(pipe, 1)
     os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE)
+    # The shell may have started both processes with SIGTERM ignored.
+    if Ledger.current is not None:
+        Ledger.current.remove_all()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 class _Supervisor:
@@ -89,7 +102,7 @@ class _Supervisor:
         self._child, self._ledger, self._lost = child, ledger, lost
         self._asked = False
 
-    def wait(self) -> Never:
+    def wait(self, is_over: mmap.mmap) -> Never:
         """Wait for the child, and end with its exit code."""
         for each in ENDING:
             if signal.getsignal(each) is not signal.SIG_IGN:
@@ -100,7 +113,8 @@ class _Supervisor:
         signal.pthread_sigmask(signal.SIG_BLOCK, (*ENDING, signal.SIGALRM))
         self._ledger.remove_all()
         code = os.waitstatus_to_exitcode(status)
-        os._exit(code if code >= 0 else self._lost(Lost(-code, self._asked, self._ledger.outputs())))
+        is_lost = code < 0 or is_over[0] == 0
+        os._exit(self._lost(Lost(max(-code, 0), self._asked, self._ledger.outputs())) if is_lost else code)
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         if self._asked:

@@ -13,6 +13,7 @@ from qdqtool.errors import UsageError
 from qdqtool.linting.findings import Extent, Finding
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport, validate_report, with_findings
 from qdqtool.models.graph.io.output import write_output
+from qdqtool.results import encode_plain
 
 SCHEMA_VERSION = 2
 """Since version 2, entries store how bad each finding was. In version 1, a finding that got worse stayed known."""
@@ -98,7 +99,7 @@ def read_baseline(path: Path) -> Baseline:
 def write_baseline(report: ValidateReport, path: Path) -> int:
     """Write the findings of a run as a baseline, sorted; return their number."""
     entries = sorted(_entries(report, path.parent), key=msgspec.structs.astuple)
-    encoded = msgspec.json.encode(Baseline(schema_version=SCHEMA_VERSION, findings=entries))
+    encoded = encode_plain(Baseline(schema_version=SCHEMA_VERSION, findings=entries))
     write_output(path, msgspec.json.format(encoded, indent=2) + b"\n")
     return len(entries)
 

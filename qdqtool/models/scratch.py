@@ -57,19 +57,24 @@ class Ledger:
 
     def remove_all(self) -> None:
         """Remove every scratch path that came and did not go."""
+        for path in self._scratch():
+            _remove(path)
+
+    def outputs(self) -> tuple[str, ...]:
+        """Return the names of the outputs that were put in place and are there, each once."""
+        found = (Path(os.fsdecode(record[1:])) for record in self._records() if record[:1] == b"=")
+        scratch = {*self._scratch()}
+        return tuple(dict.fromkeys(path.name for path in found if path.exists() and scratch.isdisjoint(path.parents)))
+
+    def _scratch(self) -> list[Path]:
+        """Return the scratch paths that came and did not go."""
         there: dict[bytes, None] = {}
         for record in self._records():
             if record[:1] == b"+":
                 there[record[1:]] = None
             else:
                 there.pop(record[1:], None)
-        for name in there:
-            _remove(Path(os.fsdecode(name)))
-
-    def outputs(self) -> tuple[str, ...]:
-        """Return the names of the outputs that were put in place and are there, each once."""
-        found = (Path(os.fsdecode(record[1:])) for record in self._records() if record[:1] == b"=")
-        return tuple(dict.fromkeys(path.name for path in found if path.exists()))
+        return [Path(os.fsdecode(name)) for name in there]
 
     def _records(self) -> list[bytes]:
         """Return what was noted."""
@@ -158,4 +163,6 @@ def _remove(path: Path) -> None:
     else:
         with contextlib.suppress(OSError):
             path.unlink()
-    note(b"-", path)
+    # A folder that cannot be opened, because too many files are open, is left to the process that started this one.
+    if not os.path.lexists(path):
+        note(b"-", path)

@@ -21,6 +21,11 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.sample import LABELS, Sample
 from qdqtool.samples.signature import InputSpec
 
+_BLOCK = 1 << 27
+"""Bytes of the rows that are kept of an array in Fortran order. Each further block reads the file once more."""
+_CHUNK = 1 << 24
+"""Bytes that are read at once for a block."""
+
 # NumPy evaluates the header of an array file as Python. It uses tokenize to remove the suffix L of Python 2 integers.
 DAMAGED_ARRAY = (ValueError, SyntaxError, tokenize.TokenError)
 """The errors that NumPy raises for a damaged array file."""
@@ -38,7 +43,7 @@ class StoredColumn:
         name: Name of the input that the array is for.
         dtype: Type of the array.
         shape: Shape of the array.
-        fortran: Whether the array is stored in Fortran order. Such an array can only be read as a whole.
+        fortran: Whether the array is stored in Fortran order, so that the elements of a row are not together.
         rows: Number of rows that one run reads.
         batched: Whether these rows are a batch. Otherwise a run reads one row, which is the whole input.
         fill: Whether an incomplete last batch is padded with its last row.
@@ -191,17 +196,54 @@ def make_samples(
 def read_rows(stream: IO[bytes], column: StoredColumn) -> Iterator[Array]:
     """Yield the array of each run in order; for a scalar, yield the same array forever."""
     _header(stream, column.name)
-    if not column.shape or column.fortran:
-        flat = np.frombuffer(stream.read(), column.dtype)
-        whole = flat.reshape(column.shape[::-1]).transpose() if column.fortran else flat.reshape(column.shape)
-        yield from slice_rows(whole, column)
+    if not column.shape:
+        yield from slice_rows(np.frombuffer(stream.read(), column.dtype).reshape(()), column)
         return
-    inner = column.shape[1:]
+    reader = RowReader(stream, column)
     for run in range(column.samples or 0):
         # Rows are counted here: if a row has no elements, the number of bytes does not give the number of rows.
-        rows = min(column.rows, column.shape[0] - run * column.rows)
-        part = np.frombuffer(stream.read(rows * math.prod(inner) * column.dtype.itemsize), column.dtype)
-        yield _filled(part.reshape(rows, *inner), column)
+        yield _filled(reader.take(min(column.rows, column.shape[0] - run * column.rows)), column)
+
+
+class RowReader:
+    """Reads the rows of an array file in order. Memory is bounded, also where the array is in Fortran order.
+
+    Args:
+        stream: The array file, after its header; it can seek.
+        column: The array; it has an axis of rows.
+    """
+
+    def __init__(self, stream: IO[bytes], column: StoredColumn) -> None:
+        self._stream, self._column, self._begin = stream, column, stream.tell()
+        self._next = self._first = 0
+        self._inner = column.shape[1:]
+        self._block: Array = np.empty((0, *self._inner), column.dtype)
+
+    def take(self, rows: int) -> Array:
+        """Return the next rows; there are as many."""
+        size, first = math.prod(self._inner) * self._column.dtype.itemsize, self._next
+        self._next += rows
+        if not self._column.fortran:
+            return np.frombuffer(self._stream.read(rows * size), self._column.dtype).reshape(rows, *self._inner)
+        if self._next > self._first + len(self._block):
+            count = min(max(rows, _BLOCK // max(size, 1)), self._column.shape[0] - first)
+            self._first, self._block = first, self._fortran(first, count)
+        return np.ascontiguousarray(self._block[first - self._first : self._next - self._first])
+
+    def _fortran(self, first: int, count: int) -> Array:
+        """Return rows of an array that stores one element of all rows after the other."""
+        size, lines = self._column.dtype.itemsize, math.prod(self._inner)
+        line = self._column.shape[0] * size
+        found: Array = np.empty((lines, count), self._column.dtype)
+        group = max(1, _CHUNK // max(line, 1))
+        for at in range(0, lines, group):
+            some = min(group, lines - at)
+            self._stream.seek(self._begin + at * line + first * size)
+            part = self._stream.read(wanted := (some - 1) * line + count * size)
+            if len(part) < wanted:
+                raise EOFError("it ends early")
+            found[at : at + some] = np.ndarray((some, count), self._column.dtype, part, strides=(line, size))
+        return found.reshape(*self._inner[::-1], count).transpose()
 
 
 def slice_rows(whole: Array, column: StoredColumn) -> Iterator[Array]:

@@ -37,6 +37,12 @@ SOUND_AND_TEXT = "Sound and text"
 
 SMALLEST_RATIO = 0.01
 _MOST_CHANNELS = 3
+_MOST_HERTZ = 4_000_000
+"""Above this, resampling a piece of a file takes hundreds of megabytes, and more than soxr can count near 2^31."""
+_MOST_VALUES = 1 << 26
+"""Values of a window of sound in time: 256 MiB in float32."""
+_MOST_TOKENS = 1 << 20
+"""Tokens of a sample of text."""
 
 
 def _word(attribute: str, metavar: str) -> Kind:
@@ -187,6 +193,11 @@ def _require_choice(name: str, value: Any, legal: Sequence[str], refusal: type[Q
         raise refusal(f"{name} is '{value}'; it must be one of {', '.join(legal)}{suggestion(str(value), legal)}")
 
 
+def _require_count(name: str, value: int | None, most: int) -> None:
+    if value is not None and not 1 <= value <= most:
+        raise ArgumentError(f"{name} is {value}; it must be from 1 to {most:,}")
+
+
 def _require_numbers(name: str, values: tuple[float, ...] | None) -> None:
     if values is not None and (len(values) not in {1, 3} or not all(map(math.isfinite, values))):
         raise ArgumentError(f"{name} is {values}; it must be one finite number, or three")
@@ -225,10 +236,8 @@ class SoundOptions:
     )
 
     def __post_init__(self) -> None:
-        for name in ("rate", "length", "hop"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ArgumentError(f"{name} of sound is {value}; it must be at least 1")
+        for name, most in (("rate", _MOST_HERTZ), ("length", _MOST_VALUES), ("hop", _MOST_VALUES)):
+            _require_count(f"{name} of sound", getattr(self, name), most)
         _require_choice("sample_range", self.sample_range, RANGES)
 
 
@@ -242,7 +251,7 @@ class TextOptions:
         pad_token: The token that pads short lines; None for the padding token of the tokenizer.
 
     Raises:
-        ArgumentError: The length is not at least 1.
+        ArgumentError: The length is not from 1 to 1,048,576.
     """
 
     tokenizer: Path | None = _sound_or_text(
@@ -256,5 +265,4 @@ class TextOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.length is not None and self.length < 1:
-            raise ArgumentError(f"length of text is {self.length}; it must be at least 1")
+        _require_count("length of text", self.length, _MOST_TOKENS)

@@ -1,6 +1,7 @@
 """Signals end a command wherever it is, also in a library that does not return, and nothing is left behind."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -112,11 +113,16 @@ def test_cleaning_up_is_not_interrupted(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("number", "code", "message"),
-    [("SIGSEGV", 3, "a library crashed with SIGSEGV"), ("SIGKILL", 4, "the process was killed")],
+    ("end", "code", "message"),
+    [
+        ("os.kill(os.getpid(), signal.SIGSEGV)", 3, "a library crashed with SIGSEGV"),
+        ("os.kill(os.getpid(), signal.SIGKILL)", 4, "the process was killed"),
+        # As OpenBLAS does where it gets no memory; 1 would mean findings.
+        ("os._exit(1)", 4, "a library ended the process"),
+    ],
 )
-def test_what_a_crash_leaves_is_removed(tmp_path: Path, number: str, code: int, message: str):
-    process = start(tmp_path, f"os.kill(os.getpid(), signal.{number})")
+def test_what_a_crash_leaves_is_removed(tmp_path: Path, end: str, code: int, message: str):
+    process = start(tmp_path, end)
     _, err = process.communicate(timeout=30)
     assert process.returncode == code
     assert message in err
@@ -152,6 +158,43 @@ def test_the_work_ends_with_its_supervisor(tmp_path: Path):
     while alive(int((tmp_path / "pid").read_text())) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert not alive(int((tmp_path / "pid").read_text()))
+    assert left(tmp_path) == []
+
+
+def test_a_crash_under_a_limit_of_memory_is_the_machine(tmp_path: Path):
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (1 << 40, resource.RLIM_INFINITY))
+
+    process = start(tmp_path, "os.abort()", preexec_fn=limit)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 4
+    assert "a library crashed with SIGABRT; nothing was left behind\nhint: this happens where memory is short" in err
+
+
+@pytest.mark.slow(reason="waits for the grace of the supervisor")
+def test_the_work_ends_with_its_supervisor_where_sigterm_is_ignored(tmp_path: Path):
+    process = start(tmp_path, WAITING, preexec_fn=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
+    process.kill()
+    process.communicate(timeout=30)
+    deadline = time.monotonic() + 10
+    while alive(int((tmp_path / "pid").read_text())) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not alive(int((tmp_path / "pid").read_text()))
+    assert left(tmp_path) == []
+
+
+def test_sigterm_ends_what_sigint_does_not_reach(tmp_path: Path):
+    def ignore() -> None:
+        for number in (signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+
+    process = start(tmp_path, WAITING, preexec_fn=ignore)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.1)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
     assert left(tmp_path) == []
 
 

@@ -1,11 +1,12 @@
 """Temporary files: they go with their maker, and the ledger knows what is left of one that was killed."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from qdqtool.models.scratch import Ledger, ScratchFolder, scratch_file
+from qdqtool.models.scratch import Ledger, ScratchFolder, note, scratch_file
 
 
 @pytest.fixture
@@ -53,3 +54,16 @@ def test_the_ledger_removes_what_its_maker_could_not(tmp_path: Path, ledger: Led
     assert not left.path.exists()
     assert not half.exists()
     assert gone.exists()
+
+
+def test_a_folder_that_cannot_be_removed_is_left_to_the_ledger(ledger: Ledger, monkeypatch: pytest.MonkeyPatch):
+    """As where too many files are open."""
+    with monkeypatch.context() as patch, ScratchFolder() as folder:
+        note(b"=", folder.path / "made.onnx")
+        (folder.path / "made.onnx").touch()
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        folder.__exit__()
+        assert folder.path.exists()
+        assert ledger.outputs() == ()  # it goes with the folder
+    ledger.remove_all()
+    assert not folder.path.exists()

@@ -4,6 +4,9 @@ import io
 import itertools
 import math
 import re
+import struct
+import tracemalloc
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qdqtool.errors import UsageError
-from qdqtool.samples.columns import as_one_run, common_count, make_samples, read_column, read_rows
+from qdqtool.samples import columns
+from qdqtool.samples.columns import RowReader, as_one_run, common_count, make_samples, read_column, read_rows
+from qdqtool.samples.readers import npz
 from qdqtool.samples.signature import InputSpec
 
 F32 = np.dtype(np.float32)
@@ -96,6 +101,48 @@ def test_a_file_that_is_cut_off_is_damaged():
         read_column(stream, size - 1, InputSpec("x", F32, None), "d.npy")
     with pytest.raises(UsageError, match=r"d\.npy is damaged: "):
         read_column(io.BytesIO(b"no array"), 8, InputSpec("x", F32, None), "d.npy")
+
+
+@pytest.mark.parametrize("take", [1, 3, 7])
+@pytest.mark.parametrize(("block", "chunk"), [(1, 1), (100, 100), (100, 1 << 20), (1 << 20, 1 << 20)])
+def test_rows_in_fortran_order_are_read_in_blocks(tmp_path: Path, monkeypatch, block: int, chunk: int, take: int):
+    monkeypatch.setattr(columns, "_BLOCK", block)
+    monkeypatch.setattr(columns, "_CHUNK", chunk)
+    array = np.arange(14 * 3 * 5, dtype=np.int16).reshape(14, 3, 5)
+    np.savez_compressed(tmp_path / "d.npz", x=np.asfortranarray(array))
+    with zipfile.ZipFile(tmp_path / "d.npz") as archive, archive.open("x.npy") as stream:
+        size = archive.getinfo("x.npy").file_size
+        column = read_column(stream, size, InputSpec("x", np.dtype(np.int16), ("N", 3, 5)), "it")
+        reader = RowReader(stream, column)
+        for first in range(0, 14 - take + 1, take):
+            assert np.array_equal(reader.take(take), array[first : first + take])
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_the_first_samples_of_a_large_archive_need_little_memory(tmp_path: Path, monkeypatch, order: str):
+    monkeypatch.setattr(columns, "_BLOCK", 1 << 20)
+    monkeypatch.setattr(columns, "_CHUNK", 1 << 20)
+    np.savez_compressed(tmp_path / "d.npz", x=np.zeros((1 << 18, 64), np.float32, order=order))
+    samples = npz.read(tmp_path / "d.npz", [InputSpec("x", np.dtype(np.float32), ("N", 64))])
+    tracemalloc.start()
+    try:
+        assert len([*itertools.islice(samples, 4)]) == 4
+        assert tracemalloc.get_traced_memory()[1] < 1 << 23  # of 64 MiB
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_archive_that_holds_less_than_it_declares_is_damaged(tmp_path: Path):
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f4", "fortran_order": True, "shape": (4, 2)})
+    with zipfile.ZipFile(tmp_path / "d.npz", "w") as archive:
+        archive.writestr("x.npy", header.getvalue() + bytes(16))
+    raw = (tmp_path / "d.npz").read_bytes()
+    short, declared = (struct.pack("<I", len(header.getvalue()) + held) for held in (16, 32))
+    (tmp_path / "d.npz").write_bytes(raw.replace(short + short, short + declared))
+    samples = npz.read(tmp_path / "d.npz", [InputSpec("x", np.dtype(np.float32), ("N", 2))])
+    with pytest.raises(UsageError, match=r"is not a readable \.npz file"):
+        next(iter(samples))
 
 
 def test_columns_serve_as_many_runs_as_each_other():

@@ -20,7 +20,9 @@ from qdqtool.samples.preprocessing import SoundPreprocessing, TextPreprocessing
         (ImageOptions, {"mean": (1.0, 2.0)}, "mean is"),
         (ImageOptions, {"mean": (float("nan"),)}, "mean is"),
         (ImageOptions, {"std": (1.0, 0.0, 1.0)}, "larger than 0"),
-        (SoundOptions, {"rate": 0}, "rate of sound is 0; it must be at least 1"),
+        (SoundOptions, {"rate": 0}, "rate of sound is 0; it must be from 1 to 4,000,000"),
+        (SoundOptions, {"rate": 1 << 31}, "rate of sound is 2147483648; it must be from 1 to 4,000,000"),
+        (SoundOptions, {"length": 10**12}, "length of sound is 1000000000000; it must be from 1 to 67,108,864"),
         (SoundOptions, {"length": -1}, "length of sound is -1"),
         (SoundOptions, {"hop": 0}, "hop of sound is 0"),
         (
@@ -28,7 +30,8 @@ from qdqtool.samples.preprocessing import SoundPreprocessing, TextPreprocessing
             {"sample_range": "int61"},
             "sample_range is 'int61'; it must be one of -1..1, int16.*did you mean 'int16'",
         ),
-        (TextOptions, {"length": 0}, "length of text is 0; it must be at least 1"),
+        (TextOptions, {"length": 0}, "length of text is 0; it must be from 1 to 1,048,576"),
+        (TextOptions, {"length": 1 << 64}, "length of text is 18446744073709551616; it must be from 1 to"),
     ],
 )
 def test_illegal_values_are_refused_with_the_legal_ones(kind, given, says):

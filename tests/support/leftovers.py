@@ -20,8 +20,8 @@ GRACE_SECONDS = 5.0
 """How long a process may take to end after the last test."""
 
 
-OF_LIBRARIES = {".ses", "dask-scratch-space"}
-"""ONNX Runtime and Dask leave these in the folder for temporary files."""
+OF_LIBRARIES = {"dask-scratch-space"}
+"""Dask leaves this in the folder for temporary files."""
 
 
 def set_signals() -> None:

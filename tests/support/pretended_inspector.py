@@ -3,6 +3,7 @@
 The file ``inspector.json`` beside the model is the answer; without it the engine cannot be loaded.
 """
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -38,8 +39,8 @@ class OnnxParser:
     def __init__(self, network: object, log: object) -> None:
         del network, log
 
-    def parse_from_file(self, path: str) -> bool:
-        _built.append(Path(path).parent / "inspector.json")
+    def parse_from_file(self, path: bytes) -> bool:
+        _built.append(Path(os.fsdecode(path)).parent / "inspector.json")
         return True
 
 

@@ -26,8 +26,8 @@ class OnnxParser:
     def __init__(self, network: object, log: object) -> None:
         del network, log
 
-    def parse_from_file(self, path: str) -> bool:
-        match Path(path).stem:
+    def parse_from_file(self, path: bytes) -> bool:
+        match Path(os.fsdecode(path)).stem:
             case "dies":
                 os.kill(os.getpid(), signal.SIGSEGV)
             case "hangs":

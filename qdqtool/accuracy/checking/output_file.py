@@ -3,7 +3,6 @@
 ``check --save-outputs`` writes such files, and so do programs that run an engine elsewhere; ``--outputs`` reads them.
 """
 
-import math
 import tempfile
 import zipfile
 from collections.abc import Sequence
@@ -18,7 +17,7 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.output import open_output
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.registry import suggestion
-from qdqtool.samples.columns import StoredColumn, read_column
+from qdqtool.samples.columns import RowReader, StoredColumn, read_column
 from qdqtool.samples.readers.npz import readable
 from qdqtool.samples.signature import InputSpec
 
@@ -53,8 +52,7 @@ class OutputReader(ExitStack):
         super().__init__()
         self.path = path
         self._columns: dict[str, StoredColumn] = {}
-        self._streams: dict[str, IO[bytes]] = {}
-        self._whole: dict[str, Array] = {}
+        self._readers: dict[str, RowReader] = {}
         self._taken = dict.fromkeys(names, 0)
         try:
             with readable(path):
@@ -85,14 +83,14 @@ class OutputReader(ExitStack):
                 f"{list(expected.shape[1:])}",
                 hint=_OTHER_DATA,
             )
-        start = self._taken[name]
-        self._taken[name] = start + rows
+        self._taken[name] += rows
         if self._taken[name] > column.shape[0]:
             raise UsageError(
                 f"{self._place(name)} has {column.shape[0]} rows; the reference gives more on this data",
                 hint=_OTHER_DATA,
             )
-        return self._rows(name, start, rows)
+        with readable(self.path):
+            return self._readers[name].take(rows)
 
     def finish(self) -> None:
         """Check that all rows were read.
@@ -114,12 +112,13 @@ class OutputReader(ExitStack):
         self._check_names(found, names)
         for name in names:
             member = archive.getinfo(f"{name}.npy")
-            stream = self._streams[name] = self.enter_context(archive.open(member))
+            stream = self.enter_context(archive.open(member))
             # The rank is not checked here: the first run shows what it must be.
             spec = InputSpec(name, np.dtype(FLOAT32), None)
             column = self._columns[name] = read_column(stream, member.file_size, spec, self._place(name))
             if not column.shape:
                 raise UsageError(f"{self._place(name)} is a scalar; samples must lie along the first axis")
+            self._readers[name] = RowReader(stream, column)
 
     def _check_names(self, found: Sequence[str], names: Sequence[str]) -> None:
         listed = ", ".join(names)
@@ -131,17 +130,6 @@ class OutputReader(ExitStack):
         for name in names:
             if name not in found:
                 raise UsageError(f"{self.path}: output '{name}' is missing; found: {', '.join(found) or 'nothing'}")
-
-    def _rows(self, name: str, start: int, rows: int) -> Array:
-        column = self._columns[name]
-        with readable(self.path):
-            if column.fortran:
-                if name not in self._whole:
-                    flat = np.frombuffer(self._streams[name].read(), column.dtype)
-                    self._whole[name] = flat.reshape(column.shape[::-1]).transpose()
-                return self._whole[name][start : start + rows]
-            size = rows * math.prod(column.shape[1:]) * column.dtype.itemsize
-            return np.frombuffer(self._streams[name].read(size), column.dtype).reshape(rows, *column.shape[1:])
 
     def _place(self, name: str) -> str:
         return f"{self.path}: output '{name}'"

@@ -15,7 +15,7 @@ from qdqtool.engines.tensorrt.deployment import OptionValue
 from qdqtool.errors import ModelError
 from qdqtool.models.graph.io.external import external_files
 from qdqtool.models.graph.model import Model
-from qdqtool.results import __version__
+from qdqtool.results import __version__, encode_plain
 from qdqtool.samples.calibration_note import CalibrationNote, read_note
 
 SCHEMA_VERSION = 1
@@ -208,7 +208,7 @@ def describe_tools(backend: str, version: str) -> dict[str, str]:
 
 def encode(manifest: Manifest) -> bytes:
     """Encode a manifest as indented JSON; equal manifests give equal bytes."""
-    return msgspec.json.format(msgspec.json.encode(manifest), indent=2) + b"\n"
+    return msgspec.json.format(encode_plain(manifest), indent=2) + b"\n"
 
 
 def find_manifest(path: Path) -> Path:

@@ -181,7 +181,8 @@ class _Build:
         network = new_network(self._trt, builder)
         parser = self._trt.OnnxParser(network, self._log.logger)
         # External data is found only with a path: parse(bytes) without one fails with "Failed to import initializer".
-        parsed = parser.parse_from_file(self._request["model"])
+        # As str, the name would have to be UTF-8; pybind11 takes bytes too.
+        parsed = parser.parse_from_file(os.fsencode(self._request["model"]))  # type: ignore[arg-type]
         self._result.put(parse_seconds=time.perf_counter() - started)
         if not parsed:
             errors = errors_of(parser)

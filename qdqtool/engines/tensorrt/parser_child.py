@@ -40,8 +40,8 @@ def main(module: str) -> None:
         path = Path(request["model"])
         network = new_network(trt, builder)
         parser = trt.OnnxParser(network, log)
-        # External data is found only with a path.
-        errors = [] if parser.parse_from_file(str(path)) else errors_of(parser)
+        # External data is found only with a path. As str, its name would have to be UTF-8; pybind11 takes bytes too.
+        errors = [] if parser.parse_from_file(os.fsencode(path)) else errors_of(parser)  # type: ignore[arg-type]
         _say(answers, errors=errors)
         if errors:
             _say(answers, further=survey(trt, builder, log, path, errors[0], request["seconds"]))

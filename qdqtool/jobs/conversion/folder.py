@@ -17,7 +17,7 @@ import msgspec
 
 from qdqtool.errors import OutputError, UsageError
 from qdqtool.jobs.conversion.report import ConversionReport, WrittenFile
-from qdqtool.models.graph.io.output import output_errors
+from qdqtool.models.graph.io.output import destination, output_errors
 from qdqtool.models.scratch import ScratchFolder, note, uninterrupted
 
 REPORT = "report.json"
@@ -135,7 +135,7 @@ def check_folder(folder: Path, names: FileNames, inputs: Iterable[Path]) -> tupl
         inputs: Files that are read, or that are separate outputs.
 
     Raises:
-        OutputError: The folder is a file, or its parent does not exist.
+        OutputError: The folder is a file, or its parent does not exist; or a name is too long.
         UsageError: A file that may be made is an input, or it exists and no conversion made it.
     """
     if folder.exists() and not folder.is_dir():
@@ -143,6 +143,8 @@ def check_folder(folder: Path, names: FileNames, inputs: Iterable[Path]) -> tupl
     if not folder.parent.is_dir():
         hint = f"make it first: `mkdir -p {shlex.quote(str(folder.parent))}`"
         raise OutputError(f"folder {folder.parent} does not exist", hint=hint)
+    for name in names.kinds:
+        destination(folder / name)
     earlier = _earlier(folder)
     taken = {(folder / name).resolve() for name in (*names.kinds, REPORT, PAGE, *earlier)}
     for path in inputs:

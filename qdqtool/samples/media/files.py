@@ -130,12 +130,15 @@ class FileKind:
         """Return the files below a folder, sorted by name with numbers compared by value; or the single file.
 
         Hidden files, hidden folders and files with other suffixes are skipped.
+
+        Raises:
+            UsageError: A file is no regular file, or a link out of the folder.
         """
         if path.is_file():
             return (path,)
         found = (file.relative_to(path) for file in self._walk(path))
         ordered = sorted(found, key=lambda file: [by_number(Path(part)) for part in file.parts])
-        return tuple(path / file for file in ordered)
+        return only_inside(path, [path / file for file in ordered])
 
     def name_in(self, path: Path, file: Path) -> str:
         """Return the name of a file in reports: its path relative to the folder ``path``, with ``/`` as separator."""
@@ -153,6 +156,21 @@ IMAGE = FileKind(
     others=(".jpeg", ".jfif", ".gif", ".tif", ".tiff", ".ppm", ".pgm"),
 )
 SOUND = FileKind(noun="sound file", common=(".wav", ".flac", ".ogg"))
+
+
+def only_inside(folder: Path, files: Iterable[Path]) -> tuple[Path, ...]:
+    """Return the files, which must be regular files in the folder: whoever made it may not choose what else is read.
+
+    Raises:
+        UsageError: A file is a link out of the folder, a pipe, a device, or a link to nothing.
+    """
+    root, found = folder.resolve(), tuple(files)
+    for file in found:
+        if not file.is_file():
+            raise UsageError(f"{file} is no regular file", hint="move it out of the folder")
+        if not file.resolve().is_relative_to(root):
+            raise UsageError(f"{file} is a link to a file outside {folder}", hint="replace it by a copy of the file")
+    return found
 
 
 def by_number(path: Path) -> tuple[tuple[str, int], ...]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from qdqtool.errors import UsageError
-from qdqtool.samples.media.files import by_number
+from qdqtool.samples.media.files import by_number, only_inside
 from qdqtool.samples.readers import npy, npz
 from qdqtool.samples.sample import NoLabelsError, Sample
 from qdqtool.samples.signature import InputSpec
@@ -60,7 +60,7 @@ class FolderSamples:
 
 def read(path: Path, specs: Sequence[InputSpec]) -> FolderSamples:
     """Read the samples of a folder. Each file is checked when it is opened."""
-    return FolderSamples(_files(path), tuple(specs))
+    return FolderSamples(only_inside(path, _files(path)), tuple(specs))
 
 
 def _files(path: Path) -> tuple[Path, ...]:

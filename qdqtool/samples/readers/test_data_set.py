@@ -15,7 +15,7 @@ from onnx import numpy_helper
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.io.tensors import is_external
 from qdqtool.numerics.dtypes import Array
-from qdqtool.samples.media.files import by_number
+from qdqtool.samples.media.files import by_number, only_inside
 from qdqtool.samples.sample import Sample
 from qdqtool.samples.signature import InputSpec, needed
 
@@ -46,6 +46,7 @@ def read(path: Path, specs: Sequence[InputSpec]) -> DataSetSamples:
     sets, specs = _sets(path), needed(specs)
     for folder in sets:
         _check_files(folder, specs)
+        only_inside(path, folder.glob("input_*.pb"))
     return DataSetSamples(sets, specs)
 
 

@@ -13,8 +13,8 @@ USES = frozenset({"text"})
 
 
 def accepts(path: Path) -> bool:
-    """Return whether ``path`` has the suffix ``.txt`` and is no folder."""
-    return path.suffix == ".txt" and not path.is_dir()
+    """Return whether ``path`` is a file with the suffix ``.txt``."""
+    return path.suffix == ".txt" and path.is_file()
 
 
 def read_with(path: Path, specs: Sequence[InputSpec], options: ReadOptions) -> TextSamples:

@@ -1,5 +1,6 @@
 """Outputs saved and read again: the layout, the comparison with the reference, and files that do not fit."""
 
+import resource
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from support.small import make_model, matmul_model, run
 
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.accuracy.checking.options import CheckOptions
+from qdqtool.accuracy.checking.output_file import OutputWriter
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.errors import OutputError, UsageError
 from qdqtool.jobs.check import check_model
@@ -226,3 +228,20 @@ def test_data_and_compared_outputs_are_never_overwritten(data, tmp_path) -> None
         assert path.read_bytes() == before
     with pytest.raises(OutputError, match="does not exist"):
         check_model(matmul(), data=data, options=CheckOptions(save_outputs=tmp_path / "no" / "o.npz"))
+
+
+def test_a_full_disk_leaves_no_part_of_the_file(tmp_path) -> None:
+    rows = np.zeros((1, 16_000), np.float32)
+    _, most = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with OutputWriter(tmp_path / "o.npz") as writer:
+        for name in ("y", "z"):
+            writer.add(name, rows)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, most))
+        try:
+            with pytest.raises(OutputError, match="File too large; nothing was left behind"):
+                writer.save()
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
+        assert not [*tmp_path.iterdir()]
+        writer.save()
+    assert [path.name for path in tmp_path.iterdir()] == ["o.npz"]

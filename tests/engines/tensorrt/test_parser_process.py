@@ -1,5 +1,6 @@
 """The process that parses: one for many models, and one more after a model that kills it or that it hangs on."""
 
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -62,3 +63,8 @@ def test_a_stopped_process_answers_no_more(process: ParserProcess):
     process.stop()
 
     assert process.ask(Path("fine.onnx")).end == "absent"
+
+
+def test_a_model_whose_name_is_no_utf_8_is_parsed(process: ParserProcess):
+    answer = process.ask(Path(os.fsdecode(b"m\xe9.onnx")))
+    assert (answer.end, answer.facts["errors"]) == ("done", [])

@@ -91,3 +91,10 @@ def test_a_failure_leaves_no_folder(tmp_path: Path):
     with pytest.raises(KeyboardInterrupt):
         fail()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_that_gets_too_long_is_refused_first(tmp_path: Path):
+    # "….int8.engine.manifest.json.sig" has 30 bytes more than the name of the model.
+    assert check_folder(tmp_path / "out", FileNames.of(Path(f"{'x' * 225}.onnx"), "int8"), []) == ()
+    with pytest.raises(OutputError, match=r"output x{40}… has a name of 256 bytes; 255 are possible"):
+        check_folder(tmp_path / "out", FileNames.of(Path(f"{'x' * 226}.onnx"), "int8"), [])

@@ -1,5 +1,6 @@
 """Files of a kind in a folder, their order, their labels, and the batches that their rows become."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,38 @@ def test_files_are_found_in_nested_folders_in_order_and_the_rest_is_left_out(tmp
     assert found(IMAGE) == ["a.png", "b/2.JPG", "b/10.jpeg", "c/d/e.webp"]
     assert found(SOUND) == ["b/3.wav"]
     assert SOUND.files(tmp_path / "b/3.wav") == (tmp_path / "b/3.wav",)
+
+
+def a_pipe(file: Path) -> None:
+    os.mkfifo(file)
+
+
+def a_link_out(file: Path) -> None:
+    make(file.parent.parent, "outside.png")
+    file.symlink_to("../outside.png")
+
+
+def a_link_to_nothing(file: Path) -> None:
+    file.symlink_to("nothing.png")
+
+
+@pytest.mark.parametrize(
+    ("put", "says"),
+    [
+        (a_pipe, r"z\.png is no regular file"),
+        (a_link_to_nothing, r"z\.png is no regular file"),
+        (a_link_out, r"z\.png is a link to a file outside .*data"),
+    ],
+)
+def test_only_regular_files_of_the_folder_are_opened(put, says, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    make(folder, "a/1.png")
+    (folder / "b.png").symlink_to("a/1.png")
+    (tmp_path / "other").symlink_to("data")
+    assert len(IMAGE.files(tmp_path / "other")) == 2
+    put(folder / "z.png")
+    with pytest.raises(UsageError, match=says):
+        IMAGE.files(folder)
 
 
 def test_a_folder_of_other_files_has_none(tmp_path: Path) -> None:

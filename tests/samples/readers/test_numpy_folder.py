@@ -68,3 +68,14 @@ def test_samples_have_the_name_of_their_file(tmp_path):
     save_npz(tmp_path / "2.npz", x=array(2))
     save_npz(tmp_path / "10.npz", x=array(1))
     assert [sample.files for sample in load_feeds(tmp_path, X)] == [("2.npz",), ("2.npz",), ("10.npz",)]
+
+
+def test_a_link_out_of_the_folder_is_refused_and_one_inside_is_read(tmp_path):
+    (tmp_path / "d").mkdir()
+    save_npz(tmp_path / "d/1.npz", x=array(1))
+    (tmp_path / "d/2.npz").symlink_to("1.npz")
+    assert len(list(numpy_folder.read(tmp_path / "d", X))) == 2
+    save_npz(tmp_path / "other.npz", x=array(1))
+    (tmp_path / "d/3.npz").symlink_to(tmp_path / "other.npz")
+    with pytest.raises(UsageError, match=r"3\.npz is a link to a file outside .*d"):
+        numpy_folder.read(tmp_path / "d", X)

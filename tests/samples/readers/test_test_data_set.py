@@ -1,5 +1,7 @@
 """ONNX test data: a file for each input, by position."""
 
+import os
+
 import numpy as np
 import onnx
 import pytest
@@ -65,3 +67,16 @@ def test_test_data_never_follows_external_data(tmp_path):
 def test_samples_have_the_name_of_their_folder(tmp_path):
     folder = save_sets(tmp_path / "d", array(2))
     assert [sample.files for sample in load_feeds(folder, X)] == [("test_data_set_0",), ("test_data_set_1",)]
+
+
+def test_a_link_out_of_the_folder_and_a_pipe_are_refused(tmp_path):
+    folder = save_sets(tmp_path / "d", array(2))
+    save_sets(tmp_path / "other", array(1))
+    (folder / "test_data_set_2").symlink_to("test_data_set_0")
+    assert len(list(test_data_set.read(folder, X))) == 3
+    (folder / "test_data_set_3").symlink_to("../other/test_data_set_0")
+    with pytest.raises(UsageError, match=r"input_0\.pb is a link to a file outside"):
+        test_data_set.read(folder, X)
+    os.mkfifo(tmp_path / "other/test_data_set_0/input_1.pb")
+    with pytest.raises(UsageError, match=r"input_1\.pb is no regular file"):
+        test_data_set.read(tmp_path / "other", XY)

@@ -113,7 +113,7 @@ def destination(path: Path) -> Destination:
     size = len(os.fsencode(path.name))
     if size > _MOST_NAME_BYTES:
         text = f"output {path.name[:40]}… has a name of {size} bytes; {_MOST_NAME_BYTES} are possible"
-        raise OutputError(text, hint="choose a shorter name for the output")
+        raise OutputError(text, hint="give the output, or the model that it is named after, a shorter name")
     for _ in range(_MOST_LINKS):
         folder = os.path.realpath(path.parent)
         opened = _OPEN_FILES.fullmatch(folder)

@@ -1,13 +1,14 @@
 """Write a model completely or not at all: one weight at a time, with external data if the size requires it."""
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
 
-from qdqtool.errors import UsageError
+from qdqtool.errors import OutputError, UsageError
 from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.io.data_file import DataWriter, set_inline, set_location, stays_external, write_data
 from qdqtool.models.graph.io.external import external_files
@@ -84,6 +85,9 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
 
 
 def _write_data(model: Model, proto: onnx.ModelProto, path: Path, sources: list[Path]) -> DataFile:
+    if path.name.encode(errors="replace") != os.fsencode(path.name):
+        hint = "choose another name for the output"
+        raise OutputError(f"output {path} has a name that is no UTF-8; the model must name its data file", hint=hint)
     with staged(path) as output:
         with output.open() as file, DataWriter(file) as writer:
             size = write_data(model, proto, writer, path.name)

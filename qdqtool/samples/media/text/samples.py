@@ -1,6 +1,8 @@
 """Make samples from the lines of a text file: tokenize one batch at a time."""
 
+import contextlib
 import hashlib
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,8 +18,6 @@ from qdqtool.samples.preprocessing import TextPreprocessing
 from qdqtool.samples.sample import Sample
 from qdqtool.samples.signature import Dim, InputSpec, needed
 
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
@@ -170,13 +170,20 @@ def _decoded(content: bytes, path: Path) -> "Tokenizer":
         raise CapabilityError(
             "text is read with the library tokenizers, which is not installed", hint="`pip install tokenizers`"
         ) from None
-    try:
+    hint = "in transformers, `tokenizer.save_pretrained(FOLDER)` of a fast tokenizer writes it"
+    with _panics(f"{path} is no tokenizer.json", hint):
         return Tokenizer.from_buffer(content)
-    except Exception as error:  # noqa: BLE001 - the library raises nothing more exact
-        raise UsageError(
-            f"{path} is no tokenizer.json: {str(error).splitlines()[0]}",
-            hint="in transformers, `tokenizer.save_pretrained(FOLDER)` of a fast tokenizer writes it",
-        ) from None
+
+
+@contextlib.contextmanager
+def _panics(problem: str, hint: str | None = None) -> Iterator[None]:
+    """Turn every error of the library, also a panic of its Rust code, into one message."""
+    try:
+        yield
+    except BaseException as error:  # a panic, such as that of a pattern that backtracks too long, is no Exception
+        if isinstance(error, (KeyboardInterrupt, SystemExit, MemoryError)):
+            raise
+        raise UsageError(f"{problem}: {next(iter(str(error).splitlines()), 'no message')}", hint=hint) from None
 
 
 def _padding(tokenizer: "Tokenizer", options: TextOptions) -> tuple[str, dict[str, Any]]:
@@ -196,6 +203,11 @@ def _padding(tokenizer: "Tokenizer", options: TextOptions) -> tuple[str, dict[st
     return token, {"pad_token": token, "pad_id": number, **kept}
 
 
+MOST_CHARACTERS = 1_000_000
+"""Characters of a line. The library needs 42 bytes and more for each of them, also if only the first tokens are used.
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextSamples:
     """The lines of a file as samples; empty lines are left out.
@@ -213,8 +225,12 @@ class TextSamples:
     preprocessing: TextPreprocessing
 
     def __iter__(self) -> Iterator[Sample]:
-        rows = (BatchRow(self._arrays(self.tokenizer.encode(line))) for line in _lines(self.path))
+        rows = (BatchRow(self._arrays(self._encoded(number, line))) for number, line in _lines(self.path))
         return batched(rows, self.taken.batch)
+
+    def _encoded(self, number: int, line: str) -> "Encoding":
+        with _panics(f"the tokenizer fails at line {number} of {self.path}"):
+            return self.tokenizer.encode(line)
 
     def _arrays(self, encoded: "Encoding") -> dict[str, Array]:
         found: dict[Part, list[int]] = {
@@ -234,10 +250,20 @@ def _as_type(values: list[int], spec: InputSpec) -> Array:
     return converted
 
 
-def _lines(path: Path) -> Iterator[str]:
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number (from 1) and the text of each line that is not empty."""
     try:
         with path.open(encoding="utf-8-sig") as stream:
-            yield from (line.rstrip("\n") for line in stream if line.strip())
+            for number in itertools.count(1):
+                if not (line := stream.readline(MOST_CHARACTERS + 1)):
+                    return
+                if len(line) > MOST_CHARACTERS:
+                    raise UsageError(
+                        f"{path}, line {number} has more than {MOST_CHARACTERS:,} characters; each line is a sample",
+                        hint="divide it into lines: tokens beyond the length of the input are not used",
+                    )
+                if line.strip():
+                    yield number, line.rstrip("\n")
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:

@@ -256,3 +256,14 @@ def test_data_that_ends_early_while_it_is_copied_is_an_error(tmp_path: Path) -> 
     with pytest.raises(OutputError, match="external data ended early"):
         save_model(model, tmp_path / "b.onnx")
     assert listing(tmp_path) == ["a.onnx", saved.data.name]
+
+
+def test_a_name_that_is_no_utf_8_is_refused_only_where_the_model_must_hold_it(tmp_path: Path):
+    path = tmp_path / os.fsdecode(b"m\xe9.onnx")
+    save_model(Model(conv_model()), path, external_data=ExternalData.NEVER)
+    assert onnx.load(path) == conv_model()
+    before = path.read_bytes()
+    with pytest.raises(OutputError, match="a name that is no UTF-8; the model must name its data file"):
+        save_model(Model(conv_model()), path, external_data=ExternalData.ALWAYS)
+    assert listing(tmp_path) == [path.name]
+    assert path.read_bytes() == before

@@ -1,14 +1,18 @@
 """Lines of text become the arrays that the inputs take: inputs, tokenizers, and files that are no text."""
 
 import hashlib
+import os
 
 import numpy as np
 import pytest
 from support.texts import WORDS, save_tokenizer, text_spec
+from tokenizers import Regex, Tokenizer
+from tokenizers.pre_tokenizers import Split
 
 from qdqtool.errors import UsageError
 from qdqtool.samples.feeds import load_feeds
-from qdqtool.samples.media.text.samples import length_of, open_tokenizer, text_inputs
+from qdqtool.samples.media.text import samples
+from qdqtool.samples.media.text.samples import TextSamples, length_of, open_tokenizer, text_inputs
 from qdqtool.samples.media_options import TextOptions
 from qdqtool.samples.options import ReadOptions
 
@@ -60,6 +64,41 @@ def test_lines_come_in_order_again_and_again_and_empty_ones_are_left_out(options
 def test_files_without_text_are_refused(text, says, options, tmp_path):
     with pytest.raises(UsageError, match=says):
         load_feeds(saved(tmp_path, text), text_spec("input_ids"), options=options)
+
+
+def test_a_tokenizer_that_panics_is_refused_with_the_line(tmp_path):
+    path = save_tokenizer(tmp_path / "t.json")
+    tokenizer = Tokenizer.from_file(str(path))
+    tokenizer.pre_tokenizer = Split(Regex("(a+)+$"), "isolated")
+    tokenizer.save(str(path))
+    options, specs = ReadOptions(text=TextOptions(tokenizer=path)), text_spec("input_ids")
+    assert len(load_feeds(saved(tmp_path, "the\naaa\n"), specs, options=options)) == 2
+    with pytest.raises(UsageError, match=r"the tokenizer fails at line 3 of .*t\.txt: Onig: Regex search error"):
+        load_feeds(saved(tmp_path, f"the\n\n{'a' * 40}b\n"), specs, options=options)
+
+
+def test_an_interrupt_is_no_fault_of_the_tokenizer(tmp_path):
+    class Interrupted:
+        def encode(self, line):
+            raise KeyboardInterrupt
+
+    taken = text_inputs(text_spec("input_ids"), "t")
+    lines = TextSamples(path=saved(tmp_path, "the"), taken=taken, tokenizer=Interrupted(), preprocessing=None)
+    with pytest.raises(KeyboardInterrupt):
+        next(iter(lines))
+
+
+def test_a_line_that_is_no_sample_is_refused(options, tmp_path, monkeypatch):
+    monkeypatch.setattr(samples, "MOST_CHARACTERS", 15)
+    assert len(load_feeds(saved(tmp_path, "the cat sat on\nthe mat"), text_spec("input_ids"), options=options)) == 2
+    with pytest.raises(UsageError, match=r"t\.txt, line 2 has more than 15 characters; each line is a sample"):
+        load_feeds(saved(tmp_path, "the\nthe cat sat on the"), text_spec("input_ids"), options=options)
+
+
+def test_text_is_not_read_from_a_pipe(options, tmp_path):
+    os.mkfifo(tmp_path / "t.txt")
+    with pytest.raises(UsageError, match="is of no known kind"):
+        load_feeds(tmp_path / "t.txt", text_spec("input_ids"), options=options)
 
 
 def test_ids_that_the_type_does_not_hold_are_refused(tmp_path):
