@@ -7,7 +7,7 @@ import numpy as np
 
 from qdqtool.accuracy.checking.check_blame import BaselineMatcher
 from qdqtool.accuracy.checking.gptq_check import GptqCheck, noted_rounding
-from qdqtool.accuracy.checking.pair_error import PairError
+from qdqtool.accuracy.checking.pair_error import PairError, leads_to_softmax
 from qdqtool.accuracy.checking.qdq_reference import format_of, largest
 from qdqtool.accuracy.checking.report import BoundaryResult
 from qdqtool.errors import ArgumentError
@@ -82,6 +82,13 @@ class Boundary:
     def clipped_share(self) -> float:
         """Share of the values of the baseline outside the range."""
         return self.clipped / max(1, self.error.elements)
+
+    @property
+    def baseline_clips(self) -> bool:
+        """Whether a Relu or Clip makes the tensor of the baseline, or reads it."""
+        makers = (each.producer for each in ops.moved_from(self.baseline))
+        nodes = (*makers, *(use.node for use in self.baseline.uses))
+        return any(node is not None and node.is_op("Relu", "Clip") for node in nodes)
 
     @property
     def is_judged_by_data(self) -> bool:
@@ -221,11 +228,12 @@ def find_boundaries(index: ModelIndex, matcher: BaselineMatcher) -> tuple[list[B
         is_weight = entry.data is not None and index.is_constant(entry.data)
         boundary = Boundary(entry, codes, counterpart, fmt, is_weight, _is_bias(index, entry))
         noted = notes.get((counterpart.scope.path, counterpart.name))
-        if not is_weight:
+        if not is_weight and boundary.baseline_clips:
             boundary.bounds = bounds_of(entry, index)
         if boundary.is_packed:
             boundary.by_data = GptqCheck(noted) if noted is not None else None
-            boundary.fit = None if boundary.is_bias else PairError(entry, fmt)
+            masked = leads_to_softmax(entry)
+            boundary.fit = None if boundary.is_bias else PairError(entry, fmt, is_masked=masked)
         found.append(boundary)
     return found, lonely
 

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import Value
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds
 from qdqtool.models.running.accumulated_error import ratio_db
 from qdqtool.models.running.own_nodes import granularity_of
@@ -25,6 +27,9 @@ MASK = -5e3
 """Values up to this one represent minus infinity before a Softmax, if the tensor has other values too. Networks add
 -10000, -1e9 or the smallest float16 or float32 to scores, and a positive score makes -10000 larger. Such values are
 left out: one of them would be the whole signal."""
+
+MAX_TENSORS = 64
+"""Largest number of tensors that are searched for one that a Softmax reads."""
 
 LEAST_DB = {2: 0.25, 4: 3.0, 6: 3.0}
 """Lowest SQNR in dB of a pair that fits its tensor, by the bits of the format. If the largest of 3,000 normal values is
@@ -53,6 +58,7 @@ class PairError:
         fmt: The quantized format.
         bounds: Bounds that the Q imposes in place of a Relu or Clip that a quantizer removed. The values are clipped to
             these bounds before they are compared.
+        is_masked: Whether values up to :data:`MASK` are left out.
         elements: Values that were compared; NaN, infinities and masks are left out.
         nans: Values that are NaN.
         clipped: Values outside the range of the format.
@@ -70,6 +76,7 @@ class PairError:
     entry: QdqNode
     fmt: NumberFormat
     bounds: ImposedBounds = NO_BOUNDS
+    is_masked: bool = False
     elements: int = 0
     nans: int = 0
     clipped: int = 0
@@ -98,7 +105,7 @@ class PairError:
         # float32 suffices for the difference of two float32 numbers; large weights would take much memory in float64.
         work = FLOAT32 if x.dtype.itemsize <= FLOAT32.itemsize else FLOAT64
         values = np.clip(x.astype(work, copy=False), work.type(self.bounds.low), work.type(self.bounds.high))
-        kept = _kept(x)
+        kept = _kept(x, is_masked=self.is_masked)
         self.nans += int(np.count_nonzero(np.isnan(x))) if not kept.all() else 0
         if not kept.all():
             values, y = np.where(kept, values, work.type(0)), np.where(kept, y, FLOAT32.type(0))
@@ -208,10 +215,28 @@ class PairError:
         return float(np.max(self.codes)) / total if total else None
 
 
-def _kept(values: Array) -> Array:
+def leads_to_softmax(entry: QdqNode) -> bool:
+    """Return whether a Softmax reads what a Q or DQ makes, also through other operators but not through a product."""
+    seen: set[Value] = set()
+    waiting = [entry.output]
+    while waiting and len(seen) < MAX_TENSORS:
+        value = waiting.pop(0)
+        if value is None or value in seen:
+            continue
+        seen.add(value)
+        for node in (use.node for use in value.uses):
+            # An Exp may belong to a Softmax that is written as single operators.
+            if ops.traits(node).softmax or node.is_op("Exp") or "Attention" in node.op_type:
+                return True
+            if ops.product(node) is None:
+                waiting += node.outputs
+    return False
+
+
+def _kept(values: Array, *, is_masked: bool) -> Array:
     """Return which values are compared: finite values, without masks unless all values are masks."""
     kept = np.isfinite(values)
-    masks = kept & (values <= MASK)
+    masks = kept & (values <= MASK) & is_masked
     return kept & ~masks if masks.any() and (kept & ~masks).any() else np.asarray(kept)
 
 

@@ -8,7 +8,7 @@ from qdqtool.accuracy.checking.boundaries import Boundary, bounds_of, find_bound
 from qdqtool.accuracy.checking.check_blame import BaselineMatcher
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.outputs import OutputCheck, output_checks
-from qdqtool.accuracy.checking.pair_error import PairError
+from qdqtool.accuracy.checking.pair_error import PairError, leads_to_softmax
 from qdqtool.accuracy.checking.qdq_reference import ConstantNodes, NodeCheck, compare, described, format_of, inputs_of
 from qdqtool.accuracy.checking.repeatable import Runs, unrepeated
 from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult, SavedOutputs
@@ -71,13 +71,16 @@ class CheckJob:
             entry: NodeCheck(entry, own=own.get(entry, "")) for entry in index.qdq.nodes
         }
         self.pair_errors: dict[QdqNode, PairError] = {
-            entry: PairError(entry, fmt, bounds_of(entry, index))
+            entry: PairError(entry, fmt, bounds_of(entry, index), leads_to_softmax(entry))
             for entry in index.qdq.nodes
             if entry.is_quantize and (fmt := format_of(entry)) is not None
         }
         self.outputs: list[OutputCheck] = output_checks(index, baseline)
         self._matcher = BaselineMatcher(baseline.view, index.view) if baseline is not None else None
         self.boundaries, self.lonely = find_boundaries(index, self._matcher) if self._matcher is not None else ([], [])
+        for boundary in self.boundaries:
+            if boundary.entry in self.pair_errors:
+                self.pair_errors[boundary.entry].bounds = boundary.bounds
         self.unrepeated: tuple[tuple[str, str], ...] | None = None
         self.nonfinite_origin = ""
         self.sinks = OutputSinks(options, self.outputs, metric)

@@ -15,9 +15,9 @@ from hypothesis.extra.numpy import arrays
 from onnx import helper
 from support.metrics import sqnr_db
 from support.paths import ROOT
-from support.qdq import pair_model
+from support.qdq import pair_model, text_model
 
-from qdqtool.accuracy.checking.pair_error import LEAST_DB, LEAST_DB_OF_8_BITS, PairError
+from qdqtool.accuracy.checking.pair_error import LEAST_DB, LEAST_DB_OF_8_BITS, PairError, leads_to_softmax
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds
@@ -40,7 +40,9 @@ def empty(kind: str = "int8", **found: object) -> PairError:
     return PairError(ModelIndex.of(pair_model(fmt.onnx_type)).qdq.nodes[0], fmt, **found)
 
 
-def error_of(x: np.ndarray, scale: object, zero: int = 0, *, axis: int | None = None, kind: str = "int8") -> PairError:
+def error_of(
+    x: np.ndarray, scale: object, zero: int = 0, *, axis: int | None = None, kind: str = "int8", **more: bool
+) -> PairError:
     """What one array leaves at a Q with these parameters; its codes are made by hand."""
     fmt = formats.get(kind)
     model = pair_model(fmt.onnx_type, zero_point=zero)
@@ -49,7 +51,7 @@ def error_of(x: np.ndarray, scale: object, zero: int = 0, *, axis: int | None = 
     (entry, *_) = ModelIndex.of(Model(model.proto)).qdq.nodes
     step = np.asarray(scale, np.float32)
     spread = step if axis is None else np.expand_dims(step, tuple(i for i in range(x.ndim) if i != axis))
-    found = PairError(entry, fmt)
+    found = PairError(entry, fmt, **more)
     zero_point = np.full(step.shape, zero, fmt.dtype)
     codes = by_hand(np.nan_to_num(x, posinf=1e9, neginf=-1e9), spread, zero, int(fmt.low), int(fmt.high))
     found.add(x, codes.astype(fmt.dtype), step, zero_point)
@@ -118,14 +120,15 @@ def test_masks_and_what_is_not_finite_are_left_out() -> None:
     x = X.copy()
     x[0, :100], x[1, 0], x[1, 1], x[1, 2] = -1e9, np.nan, np.inf, -np.inf
     kept = np.isfinite(x) & (x > -5e3)
-    found = error_of(x, 0.03)
+    found = error_of(x, 0.03, is_masked=True)
     assert found.elements == np.count_nonzero(kept)
     y = np.clip(np.rint(x[kept] / np.float32(0.03)), -128, 127) * np.float32(0.03)
     assert found.sqnr_db == pytest.approx(sqnr_db(x[kept], y), rel=1e-6)
     # A range that was stretched over the masks leaves nothing of the values.
-    assert error_of(x, 1e9 / 127).sqnr_db == pytest.approx(0)
+    assert error_of(x, 1e9 / 127, is_masked=True).sqnr_db == pytest.approx(0)
     # A tensor of nothing else has no other signal.
-    assert error_of(np.full((1, 4), -2e4, np.float32), 200.0).elements == 4
+    assert error_of(np.full((1, 4), -2e4, np.float32), 200.0, is_masked=True).elements == 4
+    assert error_of(x, 0.03).elements == np.count_nonzero(np.isfinite(x))
 
 
 def test_zeros_and_exact_values_have_no_ratio() -> None:
@@ -153,10 +156,40 @@ def test_scores_that_a_mask_of_10000_was_added_to_are_left_out() -> None:
     """-10000 + 3.5 lies above -10000."""
     scores = np.random.default_rng(0).normal(size=200).astype(np.float32)
     scores[::4] -= 10000
-    error = error_of(scores.reshape(1, -1), 0.03)
+    error = error_of(scores.reshape(1, -1), 0.03, is_masked=True)
     assert error.elements == 150
     assert error.sqnr_db is not None
     assert error.sqnr_db > 30
+
+
+CHAIN = """
+<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
+g (float[4,4] x) => (float[4,4] y)
+<float s = {{1.0}}, int8 z = {{0}}, float[4,4] w = {{{weights}}}>
+{{
+  q = QuantizeLinear (x, s, z)
+  d = DequantizeLinear (q, s, z)
+  a = Add (d, x)
+  {behind}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("behind", "leads"),
+    [
+        ("y = Softmax (a)", True),
+        ("t = Transpose (a)  u = QuantizeLinear (t, s, z)  v = DequantizeLinear (u, s, z)  y = LogSoftmax (v)", True),
+        ("n = Neg (a)  e = Exp (n)  y = Sub (e, x)", True),
+        ("y = com.microsoft.Attention (a, w)", True),
+        ("y = Relu (a)", False),
+        ("p = MatMul (a, w)  y = Softmax (p)", False),
+        ("p = Softmax (x)  y = Add (a, p)", False),
+    ],
+)
+def test_only_a_tensor_that_a_softmax_reads_may_have_masks(behind: str, leads: bool) -> None:
+    index = ModelIndex.of(text_model(CHAIN.format(behind=behind, weights=", ".join(["1"] * 16))))
+    assert leads_to_softmax(index.qdq.nodes[0]) is leads
 
 
 # --- against a reading of every element by plain Python ---
@@ -198,7 +231,7 @@ class Case:
         elif self.axis is not None:
             quantize.attribute.append(helper.make_attribute("axis", AXES[self.granularity]))
         (entry, *_) = ModelIndex.of(Model(model.proto)).qdq.nodes
-        found = PairError(entry, self.fmt, self.bounds)
+        found = PairError(entry, self.fmt, self.bounds, is_masked=True)
         zero = None if self.zero is None else np.full(self.scale.shape, self.zero, self.fmt.dtype)
         for x, codes in self.samples:
             found.add(x, codes, self.scale, zero)

@@ -161,6 +161,49 @@ def test_a_q_that_does_the_work_of_a_relu_is_judged_by_what_it_keeps(scale: floa
         assert f"the values lie in [0, 3.899], the scale is {scale:.4g}, and 0.01529 would fit" in failure
 
 
+@pytest.mark.parametrize(
+    ("nodes", "passed"),
+    [
+        ("y = Neg (x)", False),
+        ("t = Neg (x)  y = Relu (t)", True),
+        ("t = Neg (x)  r = Relu (t)  y = Identity (r)", True),
+        ("t = Neg (x)  y = Clip (t, low)", True),
+        ("t = Neg (x)  y = LeakyRelu (t)", False),
+    ],
+)
+def test_a_q_does_the_work_of_a_relu_only_where_the_baseline_has_one(nodes: str, passed: bool, tmp_path: Path) -> None:
+    """Half of the values become 0."""
+    np.savez(tmp_path / "d.npz", x=np.random.default_rng(0).normal(size=(4, 200)).astype(np.float32))
+    model = FUSED.format(scale=3.9 / 255)
+    baseline = f'<ir_version: 10, opset_import: ["": 21]> g (float[1,200] x) => (float[1,200] y) {LOW} {{ {nodes} }}'
+    report = check_model(text_model(model), baseline=text_model(baseline), data=tmp_path / "d.npz")
+    assert activations(report).passed is passed
+    assert passed or "48.0% of the values are clipped" in activations(report).failures[0]
+
+
+LOW = "<float low = {0.0}>"
+
+
+RAMP = """
+<ir_version: 10, opset_import: ["": 21]>
+g (float[1,200] x) => (float[1,200] y)
+<float s = {{39.0}}, int8 zp = {{0}}>
+{{
+  q = QuantizeLinear (x, s, zp)
+  d = DequantizeLinear (q, s, zp)
+  y = {op} (d)
+}}
+"""
+
+
+@pytest.mark.parametrize(("op", "passed"), [("Relu", False), ("Softmax", True)])
+def test_large_negative_values_are_masks_only_before_a_softmax(op: str, passed: bool, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).uniform(-32768, 4096, size=(4, 200)).astype(np.float32)
+    np.savez(tmp_path / "d.npz", x=x)
+    report = check_model(text_model(RAMP.format(op=op)), data=tmp_path / "d.npz")
+    assert activations(report).passed is passed
+
+
 @pytest.mark.parametrize(("kind", "passed"), [(T.INT8, False), (T.FLOAT8E4M3FN, True)])
 def test_a_nan_that_becomes_a_code_fails(kind: int, passed: bool, tmp_path: Path) -> None:
     """fp8 has NaN itself, and shows it at the output."""
