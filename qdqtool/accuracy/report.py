@@ -20,6 +20,8 @@ class MetricResult:
         saved_loss: Loss of these outputs against the model in the reference session.
         chance: Why the model is no better than guessing, in words; None if it is better, or if this is unknown.
         baseline_chance: The same for the baseline.
+        distinct_predictions: Number of predictions on inputs that no earlier row of the data has: copies prove nothing.
+            None for a function of the user.
     """
 
     name: str
@@ -34,6 +36,7 @@ class MetricResult:
     saved_loss: float | None
     chance: str | None = None
     baseline_chance: str | None = None
+    distinct_predictions: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

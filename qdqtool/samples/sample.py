@@ -64,6 +64,11 @@ class Sample(dict[str, Array]):
             return output
         return output[: self.batch - self.filler]
 
+    def rows(self) -> Iterator[dict[str, Array]]:
+        """Yield the inputs of each row of the batch that is not padding; inputs without a batch are in every row."""
+        for row in range(self.batch - self.filler):
+            yield {name: array[row] if array.shape[:1] == (self.batch,) else array for name, array in self.items()}
+
 
 class Samples(Protocol):
     """Samples that can be iterated repeatedly and need not be in memory."""

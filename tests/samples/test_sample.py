@@ -29,6 +29,13 @@ def test_padded_rows_are_cut_off_outputs_whose_first_axis_is_the_batch(batch, da
     assert sample.without_filler(other) is other
 
 
+def test_the_rows_of_a_batch_have_the_inputs_without_one_too():
+    rows = list(Sample({"x": X, "rate": np.float32(3)}, batch=2, filler=1).rows())
+    assert [row["x"].tolist() for row in rows] == [X[0].tolist()]
+    assert rows[0]["rate"] == 3
+    assert [row["x"].shape for row in Sample({"x": X}).rows()] == [(2, 3, 4)]
+
+
 def test_a_scalar_output_has_no_rows_to_cut_off():
     output = np.float32(3).reshape(())
     assert Sample({}, batch=2, filler=1).without_filler(output) is output

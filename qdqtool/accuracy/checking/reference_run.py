@@ -28,7 +28,7 @@ from qdqtool.models.running.ort_errors import RunError
 from qdqtool.models.running.own_support import plan_split
 from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.feeds import Feeds, Progress
-from qdqtool.samples.sample import Sample
+from qdqtool.samples.sample import Sample, sample_digest
 
 MUCH_CLIPPED = 0.05
 """A range that is chosen for the least squared error clips less than 1 in 100 values of a normal distribution."""
@@ -53,6 +53,7 @@ class CheckJob:
         sinks: Further uses of the outputs: saved outputs, the file to write and the task metric.
         unrepeated: ``the model`` or ``the baseline``, with an output that differed in a second run of the first sample.
         nonfinite_origin: The origin of the first NaN or infinity, in words; empty if the outputs are finite.
+        distinct: The digests of the samples; copies count once.
     """
 
     def __init__(
@@ -83,6 +84,7 @@ class CheckJob:
                 self.pair_errors[boundary.entry].bounds = boundary.bounds
         self.unrepeated: tuple[tuple[str, str], ...] | None = None
         self.nonfinite_origin = ""
+        self.distinct: set[bytes] = set()
         self.sinks = OutputSinks(options, self.outputs, metric)
         self._profile = options.profile
         self._constant = ConstantNodes(index, self.checks)
@@ -102,6 +104,7 @@ class CheckJob:
             for done, (number, sample) in enumerate(feeds.numbered()):
                 if progress is not None:
                     progress(done, len(feeds))
+                self.distinct.add(sample_digest(sample))
                 self._add_sample(sample, SampleOrigin(number, sample.files), watcher)
             self._note_problems(watcher.model)
             self.sinks.finish()

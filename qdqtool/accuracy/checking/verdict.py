@@ -1,6 +1,7 @@
 """Make the report of a check from its findings: the active gates, whether they passed, and why."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from qdqtool.accuracy.checking.gates import gate_results
 from qdqtool.accuracy.checking.qdq_reference import NodeCheck, qdq_count
@@ -28,7 +29,7 @@ def verdict(job: CheckJob, reference: Reference, data: DataDescription) -> Check
         model=str(job.index.model.path or ""),
         baseline=str(job.baseline.view.model.path or "") if job.baseline is not None else None,
         reference=reference,
-        data=data,
+        data=replace(data, repeated=data.samples - len(job.distinct)),
         gates=gates,
         failures=tuple(failure for gate in gates for failure in gate.failures),
         outputs=evidence.outputs,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from qdqtool.accuracy.task_metrics.measure import Measure, RequestedMetric
+from qdqtool.accuracy.task_metrics.measure import Measure, RequestedMetric, coarse
 from qdqtool.accuracy.task_metrics.request import labelled_for
 from qdqtool.errors import UsageError, plural
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -117,15 +117,14 @@ def refuse_coarse(limit: float, measure: Measure, parts: Sequence[DataPart]) -> 
     part = min(parts, key=lambda each: each.predictions)
     if not part.predictions:
         raise UsageError(f"--max-metric-loss {limit:g}: the labels of the {part.name} are empty")
-    one = measure.resolution(part.predictions)
-    if one is None or one <= limit:
+    text, one = coarse(limit, measure, part.predictions, f" on the {part.name}"), measure.resolution(part.predictions)
+    if not text or one is None:
         return
     needed = math.ceil(part.predictions * one / limit)
     more = math.ceil(part.samples * needed / part.predictions)
     whole = ", a fifth of the data where they are held out" if any(each.held_back for each in parts) else ""
     raise UsageError(
-        f"--max-metric-loss {limit:g}: one of the {plural(part.predictions, 'prediction')} on the {part.name} is "
-        f"{one:.3g} {measure.loss_unit}, so that they cannot show such a loss",
+        f"--max-metric-loss {limit:g}: {text}",
         hint=f"{plural(more, 'sample')} of that part can{whole}; or `--max-metric-loss {upwards(one)}`",
     )
 

@@ -3,17 +3,17 @@
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
 
 from qdqtool.accuracy.task_metrics import metrics
 from qdqtool.accuracy.task_metrics.metrics import TaskMetric
-from qdqtool.errors import UsageError
+from qdqtool.errors import UsageError, plural
 from qdqtool.numerics.dtypes import Array
 from qdqtool.registry import suggestion
-from qdqtool.samples.sample import Sample
+from qdqtool.samples.sample import Sample, sample_digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,11 +24,13 @@ class Score:
         value: The metric, in its own unit.
         predictions: Number of predictions; for a function of the user, number of samples.
         chance: Why the value is no better than guessing, in words; None if it is better, or if this is unknown.
+        distinct: Number of predictions on inputs that no earlier row of the data has; None if they were not counted.
     """
 
     value: float
     predictions: int
     chance: str | None = None
+    distinct: int | None = None
 
 
 class Tally(Protocol):
@@ -73,6 +75,22 @@ class Measure(Protocol):
 
     def resolution(self, predictions: int) -> float | None:
         """Return the loss that one prediction makes, or None if a loss can have any size."""
+
+
+def coarse(limit: float, measure: Measure | TaskMetric, predictions: int, where: str = "") -> str:
+    """Return why predictions cannot show a loss as small as a limit; empty if they can.
+
+    Args:
+        limit: The largest loss of the metric, in its own unit.
+        measure: The metric.
+        predictions: Number of predictions; copies do not count.
+        where: The name of the samples in the message, after a space.
+    """
+    one = measure.resolution(predictions)
+    if one is None or one <= limit:
+        return ""
+    found = f"one of the {plural(predictions, 'prediction')}{where} is {one:.3g} {measure.loss_unit}"
+    return f"{found}, so that they cannot show such a loss"
 
 
 class RequestedMetric(Protocol):
@@ -160,13 +178,16 @@ class NamedTally:
         measure: The metric.
         total: Sum over predictions of the quantity that the metric averages.
         count: Number of predictions.
+        distinct: Number of predictions on inputs that no earlier row had.
         classes: Smallest number of classes in a run; 0 before the first run.
     """
 
     measure: NamedMeasure
     total: float = 0.0
     count: int = 0
+    distinct: int = 0
     classes: int = 0
+    _seen: set[bytes] = field(default_factory=set)
 
     def add(self, outputs: Mapping[str, Array], sample: Sample) -> None:
         """Count one run.
@@ -178,14 +199,17 @@ class NamedTally:
         rows, labels = self._rows(sample.without_filler(outputs[self.measure.output]), sample)
         self.total += self.measure.metric.total(rows, labels)
         self.count += labels.size
+        new = {sample_digest(row) for row in sample.rows()} - self._seen
+        self._seen |= new
+        self.distinct += len(new) * labels.size // max(1, sample.batch - sample.filler)
         self.classes = min(self.classes or rows.shape[-1], rows.shape[-1])
 
     def score(self) -> Score:
         """Return the metric over all runs; NaN if there was none."""
         metric = self.measure.metric
         value = metric.value(self.total / self.count if self.count else math.nan)
-        chance = metric.chance(value, self.count, self.classes) if self.count else None
-        return Score(value=value, predictions=self.count, chance=chance)
+        chance = metric.chance(value, self.distinct, self.classes) if self.count else None
+        return Score(value=value, predictions=self.count, chance=chance, distinct=self.distinct)
 
     def _rows(self, scores: Array, sample: Sample) -> tuple[Array, Array]:
         assert sample.labels is not None

@@ -77,6 +77,7 @@ def compared(measure: Measure, score: Score, baseline: Score | None = None, save
         saved_loss=measure.loss(saved.value, score.value) if saved is not None else None,
         chance=score.chance,
         baseline_chance=baseline.chance if baseline is not None else None,
+        distinct_predictions=score.distinct,
     )
 
 

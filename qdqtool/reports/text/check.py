@@ -115,6 +115,8 @@ def _print_metric(metric: MetricResult, console: Console) -> None:
     on = f"on {plural(metric.predictions, 'sample')}"
     if metric.output is not None:
         on = f"at '{escape(metric.output)}', {plural(metric.predictions, 'prediction')}"
+        if metric.distinct_predictions not in {None, metric.predictions}:
+            on += f", {metric.distinct_predictions} on distinct inputs"
     console.print(Text.assemble((metric.name, "bold"), f" {metric.value:.6g}{unit} {on}"))
     for what, value, loss in (
         ("baseline", metric.baseline, metric.loss),

@@ -112,3 +112,20 @@ def test_scores_that_do_not_fit_the_labels_are_refused(found: np.ndarray, labels
     with pytest.raises(UsageError) as refused:
         check.add({"s": np.asarray(found)}, sample(*labels))
     assert refused.value.message == f"--metric top-1: {message}"
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_copies_of_a_sample_are_no_further_predictions(batch: int) -> None:
+    """64 copies of one right answer of two classes are as good as one, which guessing gives too."""
+    check = tally()
+    for _ in range(64 // batch):
+        inputs = {"x": np.ones((batch, 3), np.float32), "rate": np.float32(1)}
+        given = Sample(inputs, batch=batch, labels=np.zeros(batch, np.int64))
+        check.add({"s": scores(*[0] * batch, count=2)}, given)
+    score = check.score()
+    assert (score.predictions, score.distinct) == (64, 1)
+    assert score.chance is not None
+    assert score.chance.startswith("1 of 1 predictions are right")
+    others = Sample({"x": np.eye(4, 3, dtype=np.float32)}, batch=4, filler=1, labels=np.zeros((3, 5), np.int64))
+    check.add({"s": np.zeros((4, 5, 2), np.float32)}, others)
+    assert check.score().distinct == 1 + 15

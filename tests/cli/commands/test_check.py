@@ -85,7 +85,7 @@ def test_a_task_is_measured(folder: Path) -> None:
     np.savez(folder / "labelled.npz", x=np.eye(4, dtype=np.float32), labels=np.arange(4))
     node = helper.make_node("Identity", ["x"], ["y"])
     onnx.save(make_model([node], {"x": ("n", 4)}, {"y": ("n", 4)}, {}), folder / "scores.onnx")
-    words = ("check", "scores.onnx", "--data", "labelled.npz", "--metric", "top-1", "--max-metric-loss", "0.5")
+    words = ("check", "scores.onnx", "--data", "labelled.npz", "--metric", "top-1", "--max-metric-loss", "25")
     done = qdqtool(*words, "--baseline", "scores.onnx", cwd=folder)
     assert (done.code, done.err) == (0, "")
     assert "top-1 100 % at 'y', 4 predictions" in done.out

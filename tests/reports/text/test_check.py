@@ -113,6 +113,8 @@ def test_a_task_metric_has_its_losses():
     assert "top-1 75 % at 'y', 1 prediction" in text
     assert "  baseline 80 %: the model loses 5 percentage points" in text
     assert "  saved outputs 70 %: they lose 5 percentage points" in text
+    copies = lines(metric=replace(metric, predictions=64, distinct_predictions=1))
+    assert "top-1 75 % at 'y', 64 predictions, 1 on distinct inputs" in copies
 
 
 def test_what_was_not_checked_is_never_silent():

@@ -7,6 +7,7 @@ from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
 from qdqtool.accuracy.report import MetricResult
 from qdqtool.accuracy.task_metrics import metrics
+from qdqtool.accuracy.task_metrics.measure import coarse
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
@@ -34,6 +35,9 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
         # A NaN loss misses the gate.
         held = loss <= limit
         failures = [] if held else [f"{name} is {allowed}: {metric.name} is worse than {reference} by {found}"]
+        if metric.distinct_predictions is not None:
+            problem = coarse(limit, metrics.get(metric.name), metric.distinct_predictions, " on distinct inputs")
+            failures += [f"{name} is {allowed}: {problem}"] if problem else []
         # A reference at chance level cannot lose anything: any model would pass.
         if chance is not None:
             failures.append(f"{name} shows nothing: {metric.name} of {reference} is at chance: {chance}")
@@ -48,7 +52,8 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
 def _large_loss(metric: MetricResult) -> Iterator[GateResult]:
     if metric.output is None or metric.loss is None or metric.baseline is None:
         return
-    limit = metrics.get(metric.name).large_loss(metric.baseline, metric.predictions)
+    counted = metric.predictions if metric.distinct_predictions is None else metric.distinct_predictions
+    limit = metrics.get(metric.name).large_loss(metric.baseline, counted)
     if not metric.loss <= limit:
         found, allowed = (f"{value:.3g} {metric.loss_unit}".rstrip() for value in (metric.loss, limit))
         text = f"{metric.name} is worse than the baseline by {found}; without --max-metric-loss, {allowed} pass"

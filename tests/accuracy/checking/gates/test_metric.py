@@ -84,3 +84,23 @@ def test_saved_outputs_are_compared_with_the_model() -> None:
 def test_without_a_metric_there_is_no_gate() -> None:
     evidence = SimpleNamespace(metric=None, job=SimpleNamespace(gates=Gates(max_metric_loss=0.5)))
     assert list(metric.results(evidence)) == []
+
+
+@pytest.mark.parametrize(("distinct", "passed"), [(200, True), (199, False), (1, False)])
+def test_a_limit_that_distinct_samples_cannot_resolve_fails(distinct: int, passed: bool) -> None:
+    (gate,) = results(0.5, loss=0.0, output="y", baseline=100.0, predictions=200, distinct_predictions=distinct)
+    assert gate.passed is passed
+    what = f"{distinct} prediction{'s' * (distinct > 1)}"
+    told = (
+        f"max-metric-loss is 0.5 points: one of the {what} on distinct inputs is {100 / distinct:.3g} percentage "
+        "points, so that they cannot show such a loss"
+    )
+    assert gate.failures == (() if passed else (told,))
+    (gate,) = results(0.5, name="perplexity", loss=0.0, output="y", distinct_predictions=1)
+    assert gate.passed
+
+
+@pytest.mark.parametrize(("distinct", "passed"), [(1000, False), (4, True)])
+def test_copies_of_samples_do_not_show_a_large_loss(distinct: int, passed: bool) -> None:
+    losses = {"output": "y", "baseline": 100.0, "loss": 50.0, "predictions": 1000, "distinct_predictions": distinct}
+    assert [gate.passed for gate in results(None, **losses)] == ([] if passed else [False])

@@ -143,8 +143,7 @@ def test_a_better_model_has_a_negative_loss(data) -> None:
     report = check_model(scores_model(EYE), baseline=scores_model(WRONG), data=data, options=options)
     assert report.metric.loss is not None
     assert report.metric.loss < 0
-    (failure,) = (failure for failure in report.failures if "max-metric-loss" in failure)
-    assert "of the baseline is at chance: 3 of 10 predictions are right" in failure
+    assert "of the baseline is at chance: 3 of 10 predictions are right" in report.failures[-1]
 
 
 def test_a_metric_that_is_no_number_keeps_no_limit(data) -> None:
@@ -251,7 +250,7 @@ def test_a_model_passes_against_itself_only_with_labels_that_it_knows(name: str,
     for shift in (0, 1):
         classes = 10 if name == "top-1" else 96
         np.savez(tmp_path / f"{shift}.npz", **{**arrays, "labels": (arrays["labels"] + shift) % classes})
-        options = CheckOptions(metric=name, gates=Gates(max_metric_loss=1.0))
+        options = CheckOptions(metric=name, gates=Gates(max_metric_loss=2.0))
         data = DataRequest(path=tmp_path / f"{shift}.npz")
         report = check_model(folder / "model.onnx", baseline=folder / "model.onnx", data=data, options=options)
         (gate,) = (gate for gate in report.gates if gate.name == "max-metric-loss")
