@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from qdqtool.accuracy.checking.report import OutputResult
-from qdqtool.accuracy.checking.sample_errors import SampleErrors, SampleOrigin
+from qdqtool.accuracy.checking.sample_errors import ChannelErrors, SampleErrors, SampleOrigin
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -34,6 +34,7 @@ class Variation:
         first: The output in the first sample.
         total: Sum of the reference over the samples, by element.
         squares: ``sum(a**2)`` of the reference ``a``, over all samples and elements.
+        channels: The errors by channel.
     """
 
     samples: int = 0
@@ -43,19 +44,31 @@ class Variation:
     first: Array | None = None
     total: Array | None = None
     squares: float = 0.0
+    channels: list[ChannelErrors] = field(default_factory=list)
 
     def add(self, reference: Array, found: Array) -> None:
         """Count one sample of two arrays of equal shape."""
         a = reference.astype(FLOAT64)
         if self.first is None or self.total is None:
-            self.first, self.total = found.copy(), np.zeros_like(a)
+            self.first, self.total, self.channels = found.copy(), np.zeros_like(a), ChannelErrors.of(a.shape)
         self.is_known &= self.total.shape == a.shape and bool(np.isfinite(a).all())
         self.is_constant &= np.array_equal(self.first, found)
         self.is_zero &= not found.any()
         if self.is_known:
             self.samples += 1
             self.total += a
-            self.squares += float(np.sum(a * a))
+            squares, changes = a * a, found != self.first
+            self.squares += float(np.sum(squares))
+            difference = np.nan_to_num(a - found.astype(FLOAT64), nan=0.0, posinf=0.0, neginf=0.0)
+            for channel in self.channels:
+                channel.add(squares, difference, changes)
+
+    def lost_part(self, limit: float, negligible: float) -> str:
+        """Return which channels are lost; empty if none are: see :meth:`ChannelErrors.lost`."""
+        if self.total is None or not self.is_known:
+            return ""
+        constant = self.total * self.total / self.samples
+        return next(filter(None, (each.lost(constant, limit, negligible) for each in self.channels)), "")
 
     @property
     def reference(self) -> float | None:

@@ -1,15 +1,18 @@
-"""The error of each sample at one output: the worst samples, and how the SQNR is distributed over all of them."""
+"""The error of each sample and of each channel at one output: one SQNR of all values hides those that are lost."""
 
 from __future__ import annotations
 
 from array import array
 from bisect import insort
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from qdqtool.accuracy.report import SampleDistribution, WorstSample
 from qdqtool.models.running.accumulated_error import AccumulatedError
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.noise import decibels
 
 MOST = 10
 """How many of the worst samples are kept for each output."""
@@ -52,6 +55,7 @@ class SampleErrors:
     zero_reference: int = 0
     nonfinite: int = 0
     _sqnr_db: array[float] = field(default_factory=lambda: array("d"))
+    _max_abs: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, error: AccumulatedError, origin: SampleOrigin) -> None:
         """Count one sample by its error; a sample whose two outputs have different shapes is left out."""
@@ -67,6 +71,7 @@ class SampleErrors:
             self.zero_reference += 1
         else:
             self._sqnr_db.append(sqnr)
+            self._max_abs.append(error.max_abs)
         found = WorstSample(
             number=origin.number,
             files=origin.files,
@@ -77,6 +82,16 @@ class SampleErrors:
         )
         insort(self.worst, found, key=lambda each: each.goodness)
         del self.worst[MOST:]
+
+    def lower_quartile(self, negligible: float) -> float | None:
+        """Return the SQNR that three quarters of the samples exceed, at least; None if no sample has one.
+
+        Args:
+            negligible: A sample with at most this error counts as exact.
+        """
+        ratios = np.where(np.array(self._max_abs) <= negligible, np.inf, np.array(self._sqnr_db))
+        ranked = np.sort(np.append(ratios, [np.inf] * self.exact))
+        return float(ranked[-(-(ranked.size - 1) // 4)]) if ranked.size else None
 
     def distribution(self) -> SampleDistribution | None:
         """Return how the SQNR is distributed, or None if no sample was compared."""
@@ -91,6 +106,84 @@ class SampleErrors:
             nonfinite=self.nonfinite,
             **dict(zip(_QUANTILES, found, strict=False)),
         )
+
+
+LEAST_VALUES = 16
+"""Neighbors on an axis are judged together until they have so many values: single values of a good model are near 0."""
+
+FEW_PARTS, LOST_SHARE = 20, 0.25
+"""Of at most 20 parts, each counts. Of more parts, a quarter may be lost: some states of an LSTM and most anchors of a
+detector are always near 0."""
+
+VARIES_DB = 30.0
+"""A reference varies if its power is less than 30 dB above the power of the part that changes with the sample.
+Otherwise, an output that is quantized to 8 bits may be the same in all samples."""
+
+
+@dataclass(slots=True)
+class ChannelErrors:
+    """The errors of an output by its index on one axis, over samples of equal shape.
+
+    Attributes:
+        axis: The axis.
+        signal: ``sum(a**2)`` of the reference ``a``, by index.
+        noise: ``sum((a - x)**2)``, by index.
+        max_abs: Largest difference, by index.
+        changes: Whether the output differs between samples, by index.
+        values: Number of values with each index.
+    """
+
+    axis: int
+    signal: Array
+    noise: Array
+    max_abs: Array
+    changes: Array
+    values: int = 0
+
+    @classmethod
+    def of(cls, shape: Sequence[int]) -> list[ChannelErrors]:
+        """Begin to count the axes that may hold channels: the last, and the first that is not the batch."""
+        axes = [axis for axis in dict.fromkeys((min(1, len(shape) - 1), len(shape) - 1)) if axis >= 0]
+        return [cls(axis, *np.zeros((4, shape[axis]))) for axis in axes]
+
+    def add(self, squares: Array, difference: Array, changes: Array) -> None:
+        """Count one sample: the squares of the reference, the difference, and what differs from the first sample."""
+        over = self._over(squares)
+        self.signal += squares.sum(over)
+        self.noise += (difference * difference).sum(over)
+        self.max_abs = np.maximum(self.max_abs, np.abs(difference).max(over, initial=0.0))
+        self.changes = np.maximum(self.changes, changes.any(over))
+        self.values += squares.size // max(1, squares.shape[self.axis])
+
+    def lost(self, constant: Array, limit: float, negligible: float) -> str:
+        """Return which parts of the output are lost; empty if none are, or too few.
+
+        Args:
+            constant: The part of ``sum(a**2)`` that is the same in all samples, by element.
+            limit: SQNR in dB that a part must exceed. A part that is the same in all samples has none.
+            negligible: A part with at most this error is not lost.
+        """
+        step = -(-LEAST_VALUES // max(1, self.values))
+        starts = np.arange(0, self.signal.size - step + 1, step)
+        if starts.size < 2:
+            return ""
+        signal, noise, varying = (
+            np.add.reduceat(each, starts)
+            for each in (self.signal, self.noise, self.signal - constant.sum(self._over(constant)))
+        )
+        largest, changes = (np.maximum.reduceat(each, starts) for each in (self.max_abs, self.changes))
+        ratios = np.where((changes == 0) & (decibels(signal, varying) < VARIES_DB), -np.inf, decibels(signal, noise))
+        lost = np.flatnonzero((ratios <= limit) & (signal > 0) & (largest > negligible))
+        if lost.size <= (0 if starts.size <= FEW_PARTS else starts.size * LOST_SHARE):
+            return ""
+        worst = lost[np.argmin(ratios[lost])]
+        found = f"{ratios[worst]:.3g} dB, and must have more than {limit:g} dB"
+        found = f"has {found}" if np.isfinite(ratios[worst]) else "is the same in all samples"
+        where = f"{lost.size} of {starts.size} parts along axis {self.axis} are lost"
+        return f"{where}; the part from index {starts[worst]} on {found}"
+
+    def _over(self, values: Array) -> tuple[int, ...]:
+        return tuple(axis for axis in range(values.ndim) if axis != self.axis)
 
 
 def is_outlier(sqnr_db: float | None, median_db: float | None, samples: int) -> bool:

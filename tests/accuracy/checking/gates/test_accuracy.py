@@ -208,14 +208,118 @@ def test_a_reference_of_nan_proves_nothing(tmp_path: Path) -> None:
         )
 
 
-def judged(op_type: str, *samples: tuple[object, object], elem_type: int = T.FLOAT, is_random: bool = False):
+def boxes(scale: np.ndarray) -> tuple[Model, Model]:
+    """Boxes in pixels and scores from 0 to 1 in one output: with a pair behind it, and in float."""
+    factors = {"f": np.float32([300, 300, 300, 300, 1, 1])}
+    multiply = helper.make_node("Mul", ["x", "f"], ["t"])
+    pair = {"s": scale.astype(np.float32), "z": np.zeros(scale.shape, np.int8)}
+    nodes = [
+        helper.make_node("QuantizeLinear", ["t", "s", "z"], ["q"], axis=2),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=2),
+    ]
+    shape = {"y": (1, 20, 6)}
+    quantized = make_model([multiply, *nodes], {"x": (1, 20, 6)}, shape, {**factors, **pair})
+    multiply = helper.make_node("Mul", ["x", "f"], ["y"])
+    return Model(quantized), Model(make_model([multiply], {"x": (1, 20, 6)}, shape, factors))
+
+
+ASKED = Gates(min_sqnr=30, min_cosine=0.999, max_steps=1)
+
+
+@pytest.mark.parametrize("gates", [Gates(), ASKED])
+def test_scores_that_share_a_scale_with_boxes_in_pixels_are_lost(gates: Gates, tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=np.random.default_rng(2).random((4, 20, 6)).astype(np.float32))
+    quantized, baseline = boxes(np.array(300 / 127))
+    options = CheckOptions(gates=gates)
+    report = check_model(quantized, baseline=baseline, data=tmp_path / "d.npz", options=options)
+    assert report.outputs[0].sqnr_db > 45
+    assert [gate.name for gate in report.gates if not gate.passed] == ["accuracy"]
+    limit = 10 if gates.min_sqnr else 0
+    assert report.failures == (
+        "output 'y': 2 of 6 parts along axis 2 are lost; the part from index 4 on is the same in all samples",
+    )
+    assert f", its parts more than {limit} dB, " in accuracy(report).requires
+    quantized, baseline = boxes(np.array([300, 300, 300, 300, 1, 1]) / 127)
+    assert check_model(quantized, baseline=baseline, data=tmp_path / "d.npz", options=options).passed
+
+
+def test_one_class_of_ten_that_is_constant_is_lost(data: Path) -> None:
+    without = W.copy()
+    without[:, 3] = 0
+    options = CheckOptions(gates=Gates(min_cosine=0.9))
+    report = check_model(biased(without, 0.5), baseline=biased(W, 0.5), data=data, options=options)
+    assert report.failures == (
+        "output 'y': 1 of 10 parts along axis 1 are lost; the part from index 3 on is the same in all samples",
+    )
+    noisy = W + np.random.default_rng(6).normal(size=W.shape) * 0.1
+    assert check_model(biased(noisy, 0.5), baseline=biased(W, 0.5), data=data, options=options).passed
+
+
+@pytest.mark.parametrize(("dead", "lost"), [(5, False), (6, True)])
+def test_a_quarter_of_many_channels_may_be_lost(dead: int, lost: bool) -> None:
+    expected = np.random.default_rng(3).normal(size=(20, 1, 21))
+    expected[..., :dead] *= 1e-3
+    gate = judged("Neg", *((np.round(each, 1), each) for each in expected))
+    assert gate.passed is not lost
+
+
+@pytest.mark.parametrize(("off", "lost"), [(1.0, True), (0.99, False)])
+def test_a_channel_with_an_error_as_large_as_itself_is_lost(off: float, lost: bool) -> None:
+    expected = np.random.default_rng(3).normal(size=(20, 1, 5)) * [100, 100, 100, 1, 1]
+    gate = judged("Neg", *((each * [1, 1, 1, 1, 1 + off], each) for each in expected))
+    lines = "1 of 5 parts along axis 1 are lost; the part from index 4 on has 0 dB, and must have more than 0 dB"
+    assert gate.failures == ((f"output 'y': {lines}",) if lost else ())
+
+
+@pytest.mark.parametrize(("samples", "lost"), [(15, False), (16, True)])
+def test_a_channel_is_judged_from_16_values_on(samples: int, lost: bool) -> None:
+    """With 15 values, both channels are judged together."""
+    gate = judged("Neg", *(([[100.0, 0.0]], [[100.0 + number / 8, 1.0]]) for number in range(samples)))
+    assert gate.passed is not lost
+
+
+@pytest.mark.parametrize(("extent", "lost"), [(31, False), (32, True), (33, True), (47, True)])
+def test_one_sample_is_judged_by_16_neighbors(extent: int, lost: bool) -> None:
+    expected = np.where(np.arange(extent) < 16, 100.0, 1.0)
+    gate = judged("Neg", (np.where(expected > 1, expected, 0), expected))
+    lines = "1 of 2 parts along axis 0 are lost; the part from index 16 on has 0 dB, and must have more than 0 dB"
+    assert gate.failures == ((f"output 'y': {lines}",) if lost else ())
+
+
+@pytest.mark.parametrize(("op_type", "passed"), [("Sigmoid", True), ("Exp", False)])
+def test_scores_of_a_class_that_never_occurs_may_round_to_0(op_type: str, passed: bool) -> None:
+    samples = [([[number / 16, 0.0]], [[number / 16, 2.0**-8]]) for number in range(1, 16)]
+    assert judged(op_type, *samples, *samples).passed is passed
+
+
+@pytest.mark.parametrize(("quiet", "lost"), [(16, False), (17, True), (63, True)])
+def test_samples_that_give_0_are_not_made_up_for_by_loud_ones(quiet: int, lost: bool) -> None:
+    wave = np.sin(np.arange(40))
+    samples = [(0 * wave, wave)] * quiet + [(1e3 * wave, 1e3 * wave + 0.1)] * (64 - quiet)
+    gate = judged("Neg", *samples)
+    assert gate.passed is not lost
+    told = "output 'y': a quarter of the samples has at most 0 dB, and must have more than 0 dB"
+    assert gate.failures == ((told,) if lost else ())
+
+
+def test_what_parts_must_keep_is_20_db_less_than_is_asked() -> None:
+    wave = np.sin(np.arange(40))
+    samples = [(1.2 * wave, wave)] * 20 + [(1e3 * wave, 1e3 * wave + 0.1)] * 20
+    for asked, told in ((33, ()), (35, ("a quarter of the samples has at most 14 dB, and must have more than 15 dB",))):
+        gate = judged("Neg", *samples, gates=Gates(min_sqnr=asked))
+        assert gate.failures == tuple(f"output 'y': {line}" for line in told)
+
+
+def judged(
+    op_type: str, *samples: tuple[object, object], elem_type: int = T.FLOAT, is_random: bool = False, **more: Gates
+):
     """The gate on samples of ``(found, expected)`` at the output of one operator."""
     nodes = [helper.make_node(op_type, ["x"], ["y"], **({"to": elem_type} if op_type == "Cast" else {}))]
     model = make_model(nodes, {"x": (None,)}, {"y": (None,)}, {})
     model.graph.output[0].type.tensor_type.elem_type = elem_type
     kind = helper.tensor_dtype_to_np_dtype(elem_type)
     pairs = [({"y": np.array(found, kind)}, {"y": np.array(expected, kind)}) for found, expected in samples]
-    (gate,) = results(evidence_of(model, pairs, is_random=is_random))
+    (gate,) = results(evidence_of(model, pairs, is_random=is_random, **more))
     return gate
 
 
