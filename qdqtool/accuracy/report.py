@@ -13,6 +13,7 @@ class MetricResult:
         unit: Unit of the values: ``%``, or empty if there is none or it is unknown.
         loss_unit: Unit of the losses: ``percentage points``, ``%``, or empty.
         predictions: Number of predictions; for a function of the user, number of samples.
+        distinct_predictions: The same without copies of inputs; None for a function of the user.
         value: Value of the model.
         baseline: Value of the baseline; None without a baseline.
         loss: Loss of the model against the baseline; negative if the model is better.
@@ -20,8 +21,6 @@ class MetricResult:
         saved_loss: Loss of these outputs against the model in the reference session.
         chance: Why the model is no better than guessing, in words; None if it is better, or if this is unknown.
         baseline_chance: The same for the baseline.
-        distinct_predictions: Number of predictions on inputs that no earlier row of the data has: copies prove nothing.
-            None for a function of the user.
     """
 
     name: str
@@ -109,8 +108,7 @@ class OutputAccuracy:
             outputs, or a float output of zeros.
         exact: Whether every element is equal.
         finite: Whether the quantized model has NaN or infinity only where the float model has it.
-        other_shapes: Number of samples for which the two models gave different shapes, such as the boxes that a
-            NonMaxSuppression keeps. These samples are left out.
+        other_shapes: Number of samples for which the two models gave different shapes. These samples are left out.
         float_nonfinite: Number of NaN and infinite elements in the float model's output; these elements are left out.
         standard_error_db: Standard error of ``sqnr_db`` as an estimate for unlimited data; None if one sample decides.
     """

@@ -133,9 +133,7 @@ def _of_check(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
     doubts = tuple(_doubts(check, limit))
     yield from doubts
     if not doubts:
-        held = (
-            f"{plural(len(check.gates), 'gate')} held on {plural(check.data.samples - check.data.repeated, 'sample')}"
-        )
+        held = f"{plural(len(check.gates), 'gate')} held on {plural(check.data.distinct, 'sample')}"
         yield Judgement("numbers", "passed", f"{held}, against {check.baseline}")
 
 

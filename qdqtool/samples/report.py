@@ -24,3 +24,8 @@ class DataDescription:
     shapes: dict[str, tuple[int, ...]]
     repeated: int = 0
     preprocessing: Preprocessing | None = None
+
+    @property
+    def distinct(self) -> int:
+        """Number of samples without copies."""
+        return self.samples - self.repeated

@@ -55,6 +55,13 @@ def test_zero_points_agree() -> None:
     assert check_model(pair_model(T.INT4, zero_point=-3), data=LONG).passed
 
 
+def test_copies_of_a_sample_are_counted_once(tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=np.float32([[1, 2], [3, 4], [1, 2], [1, 2]]))
+    request = DataRequest(path=tmp_path / "d.npz", input_shapes={"x": (2,)})
+    data = check_model(pair_model(T.INT8), data=request).data
+    assert (data.samples, data.repeated, data.distinct) == (4, 2, 2)
+
+
 def test_float16_division_is_named_as_a_known_fault_and_does_not_fail(tmp_path: Path) -> None:
     # 8.51 / 0.0736694 = 115.486: 115, but the float16 quotient that ONNX asks for is 115.5, which rounds to 116
     np.savez(tmp_path / "d.npz", x=np.array([8.51], np.float16))

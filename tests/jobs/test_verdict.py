@@ -30,6 +30,13 @@ def target(**values: Any) -> Edit:
     return lambda it: it["models"][0]["targets"][0].update(values)
 
 
+def test_a_good_check_tells_the_samples_without_copies(tmp_path: Path):
+    for repeated, told in ((0, "64 samples"), (63, "1 sample")):
+        data = {**LIMITED["data"], "samples": 64, "repeated": repeated}
+        (found,) = judged(tmp_path, check={**LIMITED, "data": data})
+        assert f" held on {told}, against " in found.detail
+
+
 def test_good_reports_pass(tmp_path: Path):
     found = judged(tmp_path, **GOOD)
     assert (word_of(found), reasons_of(found)) == ("passed", ())

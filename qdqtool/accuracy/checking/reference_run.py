@@ -71,17 +71,15 @@ class CheckJob:
         self.checks: dict[QdqNode, NodeCheck] = {
             entry: NodeCheck(entry, own=own.get(entry, "")) for entry in index.qdq.nodes
         }
-        self.pair_errors: dict[QdqNode, PairError] = {
-            entry: PairError(entry, fmt, bounds_of(entry, index), leads_to_softmax(entry))
-            for entry in index.qdq.nodes
-            if entry.is_quantize and (fmt := format_of(entry)) is not None
-        }
         self.outputs: list[OutputCheck] = output_checks(index, baseline)
         self._matcher = BaselineMatcher(baseline.view, index.view) if baseline is not None else None
         self.boundaries, self.lonely = find_boundaries(index, self._matcher) if self._matcher is not None else ([], [])
-        for boundary in self.boundaries:
-            if boundary.entry in self.pair_errors:
-                self.pair_errors[boundary.entry].bounds = boundary.bounds
+        bounds = {boundary.entry: boundary.bounds for boundary in self.boundaries}
+        self.pair_errors: dict[QdqNode, PairError] = {
+            entry: PairError(entry, fmt, bounds.get(entry, bounds_of(entry, index)), leads_to_softmax(entry))
+            for entry in index.qdq.nodes
+            if entry.is_quantize and (fmt := format_of(entry)) is not None
+        }
         self.unrepeated: tuple[tuple[str, str], ...] | None = None
         self.nonfinite_origin = ""
         self.distinct: set[bytes] = set()
