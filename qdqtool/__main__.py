@@ -18,7 +18,7 @@ import click
 
 from qdqtool.cli import command
 from qdqtool.cli.supervisor import Lost, heed, supervise
-from qdqtool.errors import QdqError, escape
+from qdqtool.errors import QdqError, escape, human_bytes
 from qdqtool.models.scratch import Ledger, left_behind
 
 if TYPE_CHECKING:
@@ -193,6 +193,10 @@ def _lost(lost: Lost) -> int:
     words, left = sys.argv[1:], left_behind(lost.outputs)
     if lost.asked:
         return _fail(words, f"interrupted; {left}", EXIT_INTERRUPTED)
+    if lost.memory:
+        hint = "the environment variable QDQTOOL_BOUNDS multiplies the bound, three quarters of the machine's memory"
+        taken = human_bytes(lost.memory)
+        return _fail(words, f"error: the process was ended when it took {taken} of memory; {left}", EXIT_MACHINE, hint)
     if lost.signal == signal.SIGKILL:
         hint = "the system does this where memory runs out"
         return _fail(words, f"error: the process was killed; {left}", EXIT_MACHINE, hint)

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import FrameType
 from typing import Never
 
@@ -23,6 +24,9 @@ from qdqtool.models.scratch import ENDING, Ledger
 
 GRACE = 3.0
 """Seconds that a child has to clean up after a signal. If Python can run at all, this takes milliseconds."""
+
+_LOOK = 0.1
+"""Seconds between two looks at the memory of the child."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +37,13 @@ class Lost:
         signal: What ended it; 0 for a library.
         asked: Whether the user asked for it, by a signal to this process.
         outputs: Names of the outputs that were put in place before.
+        memory: Its memory in bytes if it was ended because it took too much; 0 otherwise.
     """
 
     signal: int
     asked: bool
     outputs: tuple[str, ...] = ()
+    memory: int = 0
 
 
 def supervise(lost: Callable[[Lost], int]) -> Callable[[], object]:
@@ -100,7 +106,7 @@ class _Supervisor:
 
     def __init__(self, child: int, ledger: Ledger, lost: Callable[[Lost], int]) -> None:
         self._child, self._ledger, self._lost = child, ledger, lost
-        self._asked = False
+        self._asked, self._memory = False, 0
 
     def wait(self, is_over: mmap.mmap) -> Never:
         """Wait for the child, and end with its exit code."""
@@ -108,13 +114,26 @@ class _Supervisor:
             if signal.getsignal(each) is not signal.SIG_IGN:
                 signal.signal(each, self._end)
         signal.signal(signal.SIGALRM, self._kill)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+        # The signals are blocked in its thread: a signal there would not interrupt the call below.
+        signal.pthread_sigmask(signal.SIG_BLOCK, (*ENDING, signal.SIGALRM))
+        threading.Thread(target=self._watch, daemon=True).start()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (*ENDING, signal.SIGALRM))
         _, status = os.waitpid(self._child, 0)
         signal.pthread_sigmask(signal.SIG_BLOCK, (*ENDING, signal.SIGALRM))
         self._ledger.remove_all()
         code = os.waitstatus_to_exitcode(status)
         is_lost = code < 0 or is_over[0] == 0
-        os._exit(self._lost(Lost(max(-code, 0), self._asked, self._ledger.outputs())) if is_lost else code)
+        os._exit(self._lost(Lost(max(-code, 0), self._asked, self._ledger.outputs(), self._memory)) if is_lost else code)
+
+    def _watch(self) -> None:
+        """End the child before it takes all memory, as for a loop whose growth is decided while it runs."""
+        from qdqtool.numerics.cores import growth_factor, machine_memory
+
+        bound = 3 * machine_memory() // 4 * growth_factor()
+        while (found := _memory(self._child)) <= bound:
+            time.sleep(_LOOK)
+        self._memory = found
+        self._signal(signal.SIGKILL)
 
     def _end(self, number: int, _frame: FrameType | None) -> None:
         if self._asked:
@@ -132,3 +151,14 @@ class _Supervisor:
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self._child, number)
+
+
+def _memory(process: int) -> int:
+    """Return the bytes of memory of a process and its children that no file holds; 0 if the system does not tell."""
+    total = 0
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
+        total = int(status.partition("RssAnon:")[2].split()[0]) * 1024
+        for each in Path(f"/proc/{process}/task").glob("*/children"):
+            total += sum(map(_memory, map(int, each.read_text(encoding="utf-8").split())))
+    return total

@@ -18,6 +18,7 @@ from qdqtool.engines.gpu.requirements import require_gpu
 from qdqtool.errors import UsageError
 from qdqtool.jobs.run import EngineRun, engine_outputs
 from qdqtool.jobs.verdict import judge, reasons_of, word_of
+from qdqtool.models.graph.index.growth import require_bounded
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.soundness import require_sound
 from qdqtool.models.graph.index.view import GraphView
@@ -91,6 +92,9 @@ def check_model(
     recorded = recorded_preprocessing(given)
     request = replace(request, options=replace(request.options, recorded=recorded))
     feeds = feeds_of(index, compared, request, renamed)
+    for each in (index, compared):
+        if each is not None:
+            require_bounded(each.model, feeds.description.shapes)
     if compared is not None and compared.qdq.nodes and not index.qdq.nodes:
         raise _swapped(given)
     if request.held_back:

@@ -1,16 +1,22 @@
-"""Run work in threads on all cores: NumPy and compiled kernels release the interpreter lock.
+"""Run work in threads on all cores, and find the memory of the machine.
+
+NumPy and compiled kernels release the interpreter lock, so threads work at the same time.
 
 The threads are started once and kept. A model has hundreds of weights, and starting threads for each of them took a
 tenth of the time of quantizing them.
 """
 
+import contextlib
 import functools
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar
+
+from qdqtool.errors import UsageError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -21,6 +27,10 @@ MOST = 4
 LARGE = 1 << 26
 """Bytes from which an array is large: memory should never hold two such arrays."""
 
+BOUNDS = "QDQTOOL_BOUNDS"
+"""The environment variable with the factor by which a user raises the bounds on the growth of models."""
+
+_ASSUMED_MEMORY = 1 << 34
 _THREAD = threading.local()
 
 
@@ -30,6 +40,27 @@ def cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+@functools.cache
+def machine_memory() -> int:
+    """Return the bytes of memory of this machine, or of the container that the process runs in."""
+    found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else _ASSUMED_MEMORY]
+    # The file is absent outside a control group, and contains "max" without a limit.
+    with contextlib.suppress(OSError, ValueError):
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii")))
+    return min(found)
+
+
+def growth_factor() -> float:
+    """Return the factor of :data:`BOUNDS`; 1 by default."""
+    text = os.environ.get(BOUNDS) or "1"
+    factor = 0.0
+    with contextlib.suppress(ValueError):
+        factor = float(text)
+    if not factor > 0:
+        raise UsageError(f"{BOUNDS} is '{text}'; it must be a number above 0")
+    return factor
 
 
 def on_all_cores(work: Callable[[Item], object], parts: Sequence[Item]) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from qdqtool.errors import UsageError
+from qdqtool.models.graph.index.growth import require_bounded
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.numerics.dtypes import Array
@@ -86,15 +87,18 @@ def open_feeds(
 
     Raises:
         UsageError: A sample does not fit the model.
+        ModelError: With these shapes, a tensor of the model is too large for this machine.
     """
     request = FileData(path=Path(data)) if isinstance(data, str | Path) else data
     if request.samples is not None and request.samples < 1:
         raise UsageError(f"samples is {request.samples}; it must be at least 1")
     specs = input_specs(model)
     if isinstance(request, FileData):
-        return request.feeds((*specs, *stored_specs(model)), each)
-    feeds = random_feeds(ModelIndex.of(model), specs, seed=request.seed, samples=request.samples)
-    if each is not None:
+        feeds = request.feeds((*specs, *stored_specs(model)), each)
+    else:
+        feeds = random_feeds(ModelIndex.of(model), specs, seed=request.seed, samples=request.samples)
+    require_bounded(model, feeds.description.shapes)
+    if each is not None and isinstance(request, RandomData):
         for sample in feeds:
             each(sample)
     return feeds

@@ -1,6 +1,7 @@
 """Signals end a command wherever it is, also in a library that does not return, and nothing is left behind."""
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import onnx
 import pytest
+
+from qdqtool.numerics.cores import machine_memory
 
 HEAD = """
 import collections, itertools, os, signal, sys, time
@@ -126,6 +129,27 @@ def test_what_a_crash_leaves_is_removed(tmp_path: Path, end: str, code: int, mes
     _, err = process.communicate(timeout=30)
     assert process.returncode == code
     assert message in err
+    assert left(tmp_path) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory of another process")
+@pytest.mark.parametrize(
+    "body",
+    [
+        "x = bytearray(b'1') * (1 << 29)",
+        "subprocess.run([sys.executable, '-c', 'x = bytearray(b\\'1\\') * (1 << 29); input()'])",
+    ],
+)
+def test_a_process_that_takes_all_memory_is_ended_before_the_system_is(tmp_path: Path, body: str):
+    bound = 400e6 / (machine_memory() * 3 / 4)
+    env = {**os.environ, "QDQTOOL_BOUNDS": str(bound)}
+    process = start(tmp_path, f"import subprocess; {body}; time.sleep(60)", env=env, stdin=subprocess.PIPE)
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 4
+    assert re.match(r"error: the process was ended when it took \d{3} MB of memory; nothing was left behind\n", err), (
+        err
+    )
+    assert "QDQTOOL_BOUNDS multiplies the bound" in err
     assert left(tmp_path) == []
 
 

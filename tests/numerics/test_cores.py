@@ -3,6 +3,7 @@
 import itertools
 import os
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -151,3 +152,15 @@ def test_an_error_of_work_side_by_side_is_raised_where_its_result_would_come(mon
     assert [next(results), next(results)] == [1, 0.5]
     with pytest.raises(ZeroDivisionError):
         next(results)
+
+
+@pytest.mark.parametrize(("limit", "expected"), [("max\n", 1 << 33), (f"{1 << 30}\n", 1 << 30), (None, 1 << 33)])
+def test_the_memory_is_that_of_the_container_if_it_has_less(monkeypatch, limit, expected):
+    def read(path, encoding):
+        if limit is None:
+            raise FileNotFoundError(path)
+        return limit
+
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 1 << 21, "SC_PAGE_SIZE": 1 << 12}.__getitem__)
+    monkeypatch.setattr(Path, "read_text", read)
+    assert cores.machine_memory.__wrapped__() == expected

@@ -10,6 +10,7 @@ from qdqtool.engines.build.profiles import check_shapes, resolve_profiles
 from qdqtool.engines.report import InputProfile
 from qdqtool.engines.tensorrt.shape_values import measure_values, resolve_values
 from qdqtool.errors import UsageError
+from qdqtool.models.graph.index.growth import require_bounded
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model, Transformed
@@ -55,6 +56,7 @@ def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild
         check_shapes(model.proto, shapes)
     fixed, constants = options.shapes.fixed, options.input_values
     special = specialize(model, fixed, constants) if fixed or constants else Transformed(model, None)
+    require_bounded(special.model)
     data, specs = options.calib_data, (*input_specs(special.model), *stored_specs(special.model))
     feeds = data.feeds(specs) if data is not None else None
     profiles, values = _resolve(special.model, options, measure(feeds) if feeds is not None else {})

@@ -47,6 +47,9 @@ _GRAPH_TYPES = {
     "f32": "float32",
     "bool": "bool",
 }
+_NAME = re.compile(r"\S+")
+_LONGEST_NAME, _LONGEST_MESSAGE = 512, 4096
+"""Characters that are searched: some patterns take time in the square of a length. Real messages have below 1,000."""
 _LISTED = frozenset({"or", *_GRAPH_TYPES, *TRT_TYPES})
 
 
@@ -63,13 +66,18 @@ def strip_noise(message: str) -> str:
 
 
 def translate(message: str, *, node: str | None = None, op_type: str | None = None) -> Refusal:
-    """Translate one message to a refusal."""
+    """Translate one message to a refusal; a very long name or message is cut in the middle."""
+    message = _cut(_NAME.sub(lambda name: _cut(name[0], _LONGEST_NAME), message), _LONGEST_MESSAGE)
     plain = strip_noise(message)
     for known in KNOWN:
         found = known.pattern.search(message)
         if found is not None:
             return _explained_by(known, found, Refusal(reason="", message=plain, node=node, op_type=op_type))
     return _without_entry(Refusal(reason=plain, message=plain, node=node or _named(plain), op_type=op_type))
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[-most // 2 :]}"
 
 
 def _explained_by(known: KnownRefusal, found: re.Match[str], refusal: Refusal) -> Refusal:

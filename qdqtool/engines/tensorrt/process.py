@@ -3,9 +3,11 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -14,13 +16,19 @@ from typing import IO, Any
 from qdqtool.engines.report import Stage
 from qdqtool.engines.tensorrt.builder import BuilderFailedError, EngineRequest
 from qdqtool.engines.tensorrt.deployment import POOLS
-from qdqtool.errors import UsageError
+from qdqtool.errors import CapabilityError, QdqError, UsageError
 from qdqtool.models.graph.io.output import write_output
 from qdqtool.models.scratch import ScratchFolder
 
 _TIMING_CACHE = "timing.cache"
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 Child = subprocess.Popen[bytes]
+OUT_OF_MEMORY = re.compile(r"std::bad_alloc|MemoryError|Resource temporarily unavailable|Cannot allocate memory")
+"""In messages of a process that gets no memory, or no thread, from the system."""
+
+STUCK_SECONDS = 60.0
+"""A process that uses no processor time for so long waits for itself, as threads do after a failed allocation."""
+
 _STAGES = {"start": "starting", "parse": "parsing the model", "build": "building", "write": "writing the engine"}
 
 
@@ -52,6 +60,7 @@ def run(module: str, request: EngineRequest, *, inspect: bool, title: str) -> Ou
 
     Raises:
         BuilderFailedError: The process crashed or exceeded the time limit.
+        CapabilityError: The process ran out of memory.
         UsageError: The timing cache cannot be read.
     """
     with ScratchFolder("qdqtool-build-") as scratch:
@@ -60,8 +69,16 @@ def run(module: str, request: EngineRequest, *, inspect: bool, title: str) -> Ou
         (folder / "request.json").write_text(json.dumps(encoded), encoding="utf-8")
         try:
             with _child(folder) as child:
-                code = child.wait(request.timeout)
+                code = _wait(child, request.timeout)
             outcome = _collect(folder)
+        except TimeoutError:
+            facts = _collect(folder).facts
+            raise BuilderFailedError(
+                title,
+                f"was stopped after {STUCK_SECONDS:g} s without processor time while {_doing(facts)}",
+                _stage(facts),
+                hint="its threads wait for each other, as after an allocation that failed: give it more memory",
+            ) from None
         except subprocess.TimeoutExpired:
             facts = _collect(folder).facts
             raise BuilderFailedError(
@@ -153,6 +170,45 @@ def _child(folder: Path) -> Iterator[Child]:
             child.stdin.close()
 
 
+def _wait(child: Child, seconds: float) -> int:
+    """Wait for the child, and return its exit code.
+
+    Raises:
+        TimeoutExpired: The time is over.
+        TimeoutError: The child is stuck.
+    """
+    end = time.monotonic() + seconds
+    used, since = None, time.monotonic()
+    while True:
+        left = end - time.monotonic()
+        try:
+            return child.wait(max(min(left, 1.0), 0.0))
+        except subprocess.TimeoutExpired:
+            if left <= 0:
+                raise
+        before, used = used, _processor_time(child.pid)
+        if used is None or used != before:
+            since = time.monotonic()
+        elif time.monotonic() - since > STUCK_SECONDS:
+            raise TimeoutError
+
+
+def _processor_time(process: int) -> tuple[str, ...] | None:
+    """Return the processor time of a process in ticks, or None if the system does not tell."""
+    with contextlib.suppress(OSError):
+        # The name of the program, in brackets, may contain spaces; user and system time are fields 14 and 15.
+        return tuple(Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:13])
+    return None
+
+
+def lack_of_memory(title: str, why: str) -> CapabilityError:
+    """Return the error for a builder that got no memory from the system."""
+    return CapabilityError(
+        f"{title} got no memory from this machine: {why}; no engine was written",
+        hint="give it more memory, or smaller shapes with --opt-shapes and --max-shapes",
+    )
+
+
 def _collect(folder: Path) -> Outcome:
     facts: dict[str, Any] = {}
     with contextlib.suppress(OSError, ValueError):
@@ -193,8 +249,11 @@ def _stage(facts: dict[str, Any]) -> Stage:
     return "build" if facts.get("stage") in {"build", "write", "inspect", "done"} else "parse"
 
 
-def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> BuilderFailedError:
+def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> QdqError:
     doing = _doing(outcome.facts)
+    noise = (folder / "stderr").read_text(encoding="utf-8", errors="replace")
+    if (shortage := OUT_OF_MEMORY.search(noise)) is not None:
+        return lack_of_memory(title, f"{shortage[0]} while {doing}")
     # Popen returns the negative signal number for a process that a signal ended.
     if -code == signal.SIGKILL:
         how = f"was killed (SIGKILL) while {doing}, as a system does that has no memory left"
@@ -203,7 +262,7 @@ def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> BuilderFail
         how = f"crashed with {signal_name(-code)} while {doing}"
         hint = "a fault of the builder; `--verbose-log FILE` keeps its log"
     else:
-        last = (folder / "stderr").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        last = noise.strip().splitlines()
         how = f"stopped while {doing}: {last[-1] if last else f'exit status {code}'}"
         hint = "`--verbose-log FILE` keeps its log"
     return BuilderFailedError(title, how, _stage(outcome.facts), hint=hint)

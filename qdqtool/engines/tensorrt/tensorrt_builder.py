@@ -63,6 +63,8 @@ def _needs_more(title: str, log: str, wanted: DeploymentOptions) -> QdqError | N
             f"{title} needs a CUDA device to build with {' and '.join(options)}, and finds none",
             hint="build where an NVIDIA GPU is, or leave the option out",
         )
+    if (refused := process.OUT_OF_MEMORY.search(log)) is not None:
+        return process.lack_of_memory(title, refused[0])
     shortage = _OUT_OF_MEMORY.search(log)
     if shortage is not None and wanted.mem_pool_size:
         asked = f": it asks for {shortage['bytes']} bytes" if shortage["bytes"] else ""

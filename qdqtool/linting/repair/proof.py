@@ -9,6 +9,7 @@ import numpy as np
 
 from qdqtool.errors import QdqError, plural
 from qdqtool.linting.repair.places import Place, changed_places
+from qdqtool.models.graph.index.growth import require_bounded
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import walk
@@ -220,8 +221,11 @@ def _place_fault(place: Place, before: Mapping[TensorKey, list[bytes]], after: M
 def _feeds(model: Model, request: DataRequest) -> Feeds:
     specs = with_shapes(input_specs(model), request.input_shapes)
     if request.path is not None:
-        return load_feeds(request.path, specs, request.samples, allow_constant=request.allow_constant)
-    return random_feeds(ModelIndex.of(model), specs, seed=request.seed, samples=request.samples)
+        feeds = load_feeds(request.path, specs, request.samples, allow_constant=request.allow_constant)
+    else:
+        feeds = random_feeds(ModelIndex.of(model), specs, seed=request.seed, samples=request.samples)
+    require_bounded(model, feeds.description.shapes)
+    return feeds
 
 
 def _without_node_names(model: Model) -> Model:

@@ -1,5 +1,7 @@
 """Messages of TensorRT in plain words. The messages are what TensorRT for RTX 1.7.1 printed, cut at the CUDA noise."""
 
+import time
+
 import pytest
 
 from qdqtool.engines.tensorrt.parser_errors import (
@@ -126,3 +128,17 @@ def test_the_layer_that_a_builder_error_names():
     text = "IBuilder::b: Error Code 4: API Usage Error (IScaleLayer w_DQ: w_DQ: odd volume. In f at /a:1)"
     (refusal,) = builder_refusals([("ERROR", text)], None)
     assert refusal.node == "w_DQ"
+
+
+@pytest.mark.parametrize("name", ["n" * 200_000, "n " * 100_000, "a.b::c(" * 30_000])
+def test_the_time_of_a_translation_does_not_grow_with_the_square_of_a_name(name):
+    begun = time.process_time()
+    refusal = translate(f"Error Code 4: API Usage Error ({name} has `zero_point` which is not an initializer. {name})")
+    assert time.process_time() - begun < 1
+    assert len(refusal.reason + refusal.message) < 10_000
+
+
+def test_a_message_about_a_long_name_is_explained_all_the_same():
+    refusal = translate(f"{'n' * 50_000} has `zero_point` which is not an initializer")
+    assert refusal.explained
+    assert refusal.node == f"{'n' * 256}…{'n' * 256}"

@@ -263,3 +263,40 @@ def test_an_option_that_the_api_lacks_is_refused_before_anything_is_parsed(tmp_p
     with pytest.raises(UsageError, match=r"TensorRT 11\.4 has no --refit: its API has no BuilderFlag\.REFIT"):
         TENSORRT.build(request(conv(), tmp_path, deployment=DeploymentOptions(refit=True)))
     assert not (tmp_path / "e.engine").exists()
+
+
+@pytest.mark.parametrize(
+    ("body", "stage"),
+    [
+        ("raise MemoryError\n", "MemoryError while starting"),
+        ("import os, sys\nsys.stderr.write('what():  std::bad_alloc')\nos.abort()\n", "std::bad_alloc while starting"),
+    ],
+)
+def test_a_machine_without_memory_is_a_lack_and_no_fault_of_the_model(tmp_path, monkeypatch, body, stage):
+    fake_module(tmp_path, monkeypatch, "tensorrt", body)
+    with pytest.raises(
+        CapabilityError, match=f"TensorRT got no memory from this machine: {stage}; no engine"
+    ) as caught:
+        TENSORRT.build(request(conv(), tmp_path))
+    assert caught.value.exit_code == 4
+
+
+def test_a_builder_that_waits_for_itself_is_stopped_long_before_the_time_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(process, "STUCK_SECONDS", 1.0)
+    fake_module(tmp_path, monkeypatch, "tensorrt", "import time\ntime.sleep(600)\n")
+    started = time.monotonic()
+    with pytest.raises(BuilderFailedError, match="was stopped after 1 s without processor time while starting"):
+        TENSORRT.build(request(conv(), tmp_path))
+    assert time.monotonic() - started < 20
+
+
+def test_a_builder_that_works_is_not_stuck(tmp_path, monkeypatch):
+    monkeypatch.setattr(process, "STUCK_SECONDS", 1.0)
+    fake_module(
+        tmp_path,
+        monkeypatch,
+        "tensorrt",
+        "import time\nend = time.monotonic() + 3\nwhile time.monotonic() < end: pass\nraise ImportError('late')\n",
+    )
+    with pytest.raises(CapabilityError, match="late"):
+        TENSORRT.build(request(conv(), tmp_path))

@@ -43,6 +43,14 @@ def test_a_message_is_explained_where_its_option_was_given(wanted, log, kind, wo
     assert found(wanted, log) is None
 
 
+@pytest.mark.parametrize("why", ["std::bad_alloc", "Resource temporarily unavailable"])
+def test_a_refusal_for_lack_of_memory_is_a_lack_of_the_machine(why):
+    assert found(DeploymentOptions(), f"Error Code 1: Myelin (Unexpected exception {why} In f)", problem="refused") == (
+        CapabilityError,
+        f"TensorRT for RTX got no memory from this machine: {why}; no engine was written",
+    )
+
+
 def test_an_option_that_is_absent_or_not_taken_is_named_with_product_and_version():
     assert found(WEIGHTS, problem="lacking", option="--refit", message="BuilderFlag.REFIT") == (
         UsageError,

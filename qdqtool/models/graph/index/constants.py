@@ -4,6 +4,8 @@ The folder never executes a model: it supports a fixed set of small operators an
 returns None for everything else.
 """
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto
@@ -26,6 +28,12 @@ FOLDABLE = frozenset(FOLDERS)
 """Operators that :func:`fold_node` computes with the same bits as the reference."""
 
 _KNOWN = {**FOLDERS, **WEIGHT_FOLDERS}
+
+_STRETCHING = (
+    *("Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mul"),
+    *("Or", "Pow", "Sub", "Sum", "Where", "Xor"),
+)
+"""Operators that broadcast their inputs."""
 
 
 class Constants:
@@ -116,7 +124,7 @@ class Constants:
             return _constant_attribute(node)
         try:
             inputs = self._inputs(node)
-            if inputs is None:
+            if inputs is None or _known_elements(node, inputs) > MAX_FOLDED_ELEMENTS:
                 return None
             result = fold_node(node, inputs, list(node.proto.output).index(value.name))
         except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, MemoryError):
@@ -132,14 +140,15 @@ class Constants:
         if shape is not None:
             # Shape and Size need only the shape: a broadcast view of it takes one byte, whatever its extents are.
             return [np.broadcast_to(np.int8(0), shape)]
-        inputs: list[Array | None] = []
+        take = self.array if node.is_op(*AT_ANY_SIZE) else self._small
+        # A Concat may have the same input a thousand times.
+        arrays: dict[Value | None, Array | None] = {None: None}
         for source in node.inputs:
-            take = self.array if node.is_op(*AT_ANY_SIZE) else self._small
-            array = take(source) if source is not None else None
-            if source is not None and array is None:
-                return None
-            inputs.append(array)
-        return inputs
+            if source is not None and source not in arrays:
+                arrays[source] = take(source)
+                if arrays[source] is None:
+                    return None
+        return [arrays[source] for source in node.inputs]
 
     def _known_shape(self, node: NodeView) -> tuple[int, ...] | None:
         """Return the shape that a Shape or Size node reads, or None if it is not completely known."""
@@ -161,6 +170,14 @@ def _has_its_operands(node: NodeView) -> bool:
     signature = signature_of(node.op_type, node.scope.opset)
     operands = signature.operands if signature is not None else ()
     return all(node.input_name(index) for index, operand in enumerate(operands) if operand.is_required)
+
+
+def _known_elements(node: NodeView, inputs: list[Array | None]) -> int:
+    """Return the number of elements of the result of an operator that repeats or stretches its inputs; 0 for others."""
+    arrays = [array for array in inputs if array is not None]
+    if node.is_op("Concat"):
+        return sum(array.size for array in arrays)
+    return math.prod(np.broadcast_shapes(*(array.shape for array in arrays))) if node.is_op(*_STRETCHING) else 0
 
 
 def fold_node(node: NodeView, inputs: list[Array | None], output: int = 0) -> Array:

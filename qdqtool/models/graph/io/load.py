@@ -1,13 +1,17 @@
 """Read a model from a file, or accept it from memory, with a specific message for each possible fault.
 
 Protobuf returns a string that is not UTF-8 as bytes. Code that compares, sorts or prints it fails far from the cause.
-Therefore a model with such a string is refused before other code reads it.
+Therefore a model with such a string is refused before other code reads it. So is a small file that would explode: with
+an endless name, or with functions that call each other so often that no library inlines them in useful time.
 """
 
 from __future__ import annotations
 
+import math
 import mmap
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TypeAlias
 
@@ -19,31 +23,92 @@ from qdqtool.models.graph.io.external import check_external_data, missing_data
 from qdqtool.models.graph.io.output import check_output
 from qdqtool.models.graph.io.tensors import is_external, iter_tensors
 from qdqtool.models.graph.model import Model
-from qdqtool.models.graph.scope import node_bodies
-from qdqtool.numerics.cores import LARGE
+from qdqtool.models.graph.scope import MAIN, ScopePath, display, function_path, node_bodies, walk
+from qdqtool.numerics.cores import BOUNDS, LARGE, growth_factor
+
+LONGEST_NAME = 1 << 16
+"""Characters of a name. TensorRT takes 4,096; with millions, every message and comparison is slow."""
+
+MOST_NODES = 100_000
+"""Nodes after inlining. ONNX Runtime 1.31.1 takes 25 s to inline the 65,536 nodes of a 2 kB file."""
+
+MOST_COPIES = 100
+"""If a model has many nodes, inlining may give it this many times as many."""
+
+_MOST_COUNTED = 10**18
+
+
+def check_growth(what: str, found: int, usual: int, spell: Callable[[int], str] = "{:,}".format) -> None:
+    """Refuse a model that exceeds a bound.
+
+    Args:
+        what: What is too large, in words.
+        found: Its size.
+        usual: The bound, which the user can raise by a factor.
+        spell: Returns a size in words.
+
+    Raises:
+        ModelError: The size exceeds the bound.
+    """
+    bound = usual * growth_factor()
+    if found > bound:
+        raise ModelError(
+            f"{what}: {spell(found)}; the bound is {spell(int(bound))}",
+            hint=f"if the model is meant so, set the environment variable {BOUNDS}={math.ceil(found / usual)}, which "
+            "multiplies the bounds",
+        )
 
 
 def check_text(proto: onnx.ModelProto) -> None:
-    """Refuse a model with a name or metadata text that is not UTF-8."""
-    strings = [proto.producer_name, proto.producer_version, proto.domain, proto.doc_string]
+    """Refuse a model with a name or metadata text that is not UTF-8, with an endless name, or with endless calls."""
+    strings = [proto.producer_name, proto.producer_version, proto.domain]
     domains = (entry.domain for entry in proto.opset_import)
-    _require("the model", [*strings, *domains, *_notes(proto.metadata_props)])
+    _require("the model", [*strings, *domains], [proto.doc_string, *_notes(proto.metadata_props)])
     _check_graph("the main graph", proto.graph)
     for training in proto.training_info:
         _check_graph("a training graph", training.initialization)
         _check_graph("a training graph", training.algorithm)
     for function in proto.functions:
         where = "a local function"
-        _require(where, [function.name, function.domain, function.overload, function.doc_string])
+        _require(where, [function.name, function.domain, function.overload])
         _require(where, [*function.input, *function.output, *function.attribute])
-        _require(where, _notes(function.metadata_props))
+        _require(where, [], [function.doc_string, *_notes(function.metadata_props)])
         _require(where, [entry.domain for entry in function.opset_import])
         _check_values(where, function.value_info)
         _check_nodes(where, function.node)
+    _check_calls(proto)
+
+
+def _check_calls(proto: onnx.ModelProto) -> None:
+    """Refuse a model that has too many nodes when its local functions are inlined; nothing is inlined for that."""
+    paths = {function_path(function) for function in proto.functions}
+    inside: defaultdict[ScopePath, Counter[ScopePath]] = defaultdict(Counter)
+    for path, container in walk(proto) if paths else ():
+        inside[path[:1] if path[:1] in paths else MAIN].update(map(_called, container.node))
+    sizes: dict[ScopePath, int] = {}
+    try:
+        for path in TopologicalSorter({path: paths & nodes.keys() for path, nodes in inside.items()}).static_order():
+            calls = {call: count * sizes.get(call, 0) for call, count in inside[path].items()}
+            sizes[path] = min(inside[path].total() + sum(calls.values()), _MOST_COUNTED)
+    # A function that calls itself cannot be inlined, and no library tries.
+    except CycleError:
+        return
+    called = inside[MAIN].keys() & paths
+    if called:
+        worst = max(called, key=lambda path: inside[MAIN][path] * sizes[path])
+        usual = max(MOST_NODES, MOST_COPIES * sum(nodes.total() for nodes in inside.values()))
+        check_growth(
+            f"function '{display(worst)}' calls others so often that inlining gives too many nodes", sizes[MAIN], usual
+        )
+
+
+def _called(node: onnx.NodeProto) -> ScopePath:
+    """Return the scope path of the local function that a node calls, if there is one."""
+    return function_path(onnx.FunctionProto(domain=node.domain, name=node.op_type, overload=node.overload))
 
 
 def _check_graph(where: str, graph: onnx.GraphProto) -> None:
-    _require(where, [graph.name, graph.doc_string, *_notes(graph.metadata_props)])
+    _require(where, [graph.name], [graph.doc_string, *_notes(graph.metadata_props)])
     for values in (graph.input, graph.output, graph.value_info):
         _check_values(where, values)
     for tensor in graph.initializer:
@@ -52,48 +117,53 @@ def _check_graph(where: str, graph: onnx.GraphProto) -> None:
         _check_tensor(where, sparse.values)
         _check_tensor(where, sparse.indices)
     for annotation in graph.quantization_annotation:
-        _require(where, [annotation.tensor_name, *_notes(annotation.quant_parameter_tensor_names)])
+        _require(where, [annotation.tensor_name], _notes(annotation.quant_parameter_tensor_names))
     _check_nodes(where, graph.node)
 
 
 def _check_nodes(where: str, nodes: Iterable[onnx.NodeProto]) -> None:
     for index, node in enumerate(nodes):
-        strings = [node.name, node.op_type, node.domain, node.overload, node.doc_string, *node.input, *node.output]
+        strings = [node.name, node.op_type, node.domain, node.overload, *node.input, *node.output]
+        texts = [node.doc_string, *_notes(node.metadata_props)]
         for attribute in node.attribute:
-            strings += (attribute.name, attribute.ref_attr_name, attribute.doc_string)
+            strings += (attribute.name, attribute.ref_attr_name)
+            texts.append(attribute.doc_string)
             if attribute.type == onnx.AttributeProto.TENSOR:
                 _check_tensor(f"node {index} of {where}", attribute.t)
-        _require(f"node {index} of {where}", [*strings, *_notes(node.metadata_props)])
+        _require(f"node {index} of {where}", strings, texts)
         for _, graph in node_bodies(node):
             _check_graph(f"the body of node {index} of {where}", graph)
 
 
 def _check_tensor(where: str, tensor: onnx.TensorProto) -> None:
     notes = _notes((*tensor.external_data, *tensor.metadata_props))
-    _require(where, [tensor.name, tensor.doc_string, *notes])
+    _require(where, [tensor.name], [tensor.doc_string, *notes])
 
 
 def _check_values(where: str, values: Iterable[onnx.ValueInfoProto]) -> None:
     for value in values:
         dims = value.type.tensor_type.shape.dim
-        strings = [value.name, value.doc_string, value.type.denotation, *(dim.dim_param for dim in dims)]
-        _require(where, [*strings, *_notes(value.metadata_props)])
+        strings = [value.name, value.type.denotation, *(dim.dim_param for dim in dims)]
+        _require(where, strings, [value.doc_string, *_notes(value.metadata_props)])
 
 
 def _notes(entries: Iterable[onnx.StringStringEntryProto]) -> list[str]:
     return [text for entry in entries for text in (entry.key, entry.value)]
 
 
-def _require(where: str, strings: list[str]) -> None:
+def _require(where: str, names: list[str], texts: Iterable[str] = ()) -> None:
+    strings = [*names, *texts]
     try:
         # join raises TypeError for bytes, which protobuf returns for such strings; faster than checking each string.
-        "".join(strings)
+        is_long = len("".join(strings)) > LONGEST_NAME
     except TypeError:
         damaged = next(text for text in strings if not isinstance(text, str))
         raise ModelError(
             f"{where} has a name or note that is not UTF-8: {damaged[:40]!r}",
             hint="the file is damaged, or was written by a program with another encoding",
         ) from None
+    for name in names if is_long else ():
+        check_growth(f"{where} has a name of too many characters, '{name[:20]}…'", len(name), LONGEST_NAME)
 
 
 ModelLike: TypeAlias = str | Path | onnx.ModelProto | Model

@@ -1,5 +1,6 @@
 """Constant folding through the chains that exporters write, against onnx's own evaluator."""
 
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -332,3 +333,22 @@ def test_the_smallest_element_is_looked_for_once(monkeypatch):
     assert found == {"a": -2.0, "y": -2.0, "whole": -1.0, "x": None, "empty": None, "bad": None}
     monkeypatch.setattr(Constants, "array", None)
     assert {name: constants.minimum(values[name]) for name in found} == found
+
+
+@pytest.mark.parametrize(
+    ("made", "elements"),
+    [
+        (node("Add", "column", "row"), 1 << 32),
+        (node("Where", "t", "column", "row"), 1 << 32),
+        (node("Concat", *["row"] * 500, axis=1), 500 << 16),
+    ],
+)
+def test_a_result_that_is_too_large_is_not_made(made: onnx.NodeProto, elements: int) -> None:
+    row = np.zeros((1, 1 << 16), np.float32)
+    model = chain(made, row=row, column=row.T, t=np.array(True))
+    tracemalloc.start()
+    assert elements > folders.MAX_FOLDED_ELEMENTS
+    assert array_of(model) is None
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 23

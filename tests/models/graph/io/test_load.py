@@ -4,10 +4,11 @@ from pathlib import Path
 
 import onnx
 import pytest
+from support.explosions import functions
 from support.small import conv_model
 
 from qdqtool.errors import ModelError
-from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.load import LONGEST_NAME, load_model
 from qdqtool.models.graph.io.tensors import is_external
 
 LFS_POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 123\n"
@@ -112,3 +113,44 @@ def test_a_model_that_is_only_looked_at_may_lack_its_weights(tmp_path: Path):
 def test_the_model_says_whether_it_keeps_weights_outside(tmp_path: Path, outside: bool) -> None:
     onnx.save(conv_model(), tmp_path / "m.onnx", save_as_external_data=outside, location="m.data", size_threshold=0)
     assert load_model(tmp_path / "m.onnx").stored_outside is outside
+
+
+def test_functions_that_explode_are_refused_before_they_are_inlined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = write(tmp_path / "m.onnx", functions(40).SerializeToString())
+    with pytest.raises(
+        ModelError, match=r"m\.onnx: function 'local::F0' calls others .* nodes: 1,649,267,441,663;"
+    ) as caught:
+        load_model(path)
+    assert caught.value.hint is not None
+    factor = caught.value.hint.split("QDQTOOL_BOUNDS=")[1].split(",")[0]
+    monkeypatch.setenv("QDQTOOL_BOUNDS", factor)
+    load_model(path)
+
+
+def test_many_calls_and_deep_calls_are_no_explosion(tmp_path: Path) -> None:
+    model = functions(6)
+    model.graph.node.extend(onnx.helper.make_node("F0", ["x"], [f"y{index}"], domain="local") for index in range(2000))
+    assert load_model(write(tmp_path / "m.onnx", model.SerializeToString())).proto == model
+    chain = functions(2000)
+    for function in chain.functions[:-1]:
+        del function.node[1:]
+    assert load_model(write(tmp_path / "m.onnx", chain.SerializeToString())).proto == chain
+
+
+@pytest.mark.parametrize("place", ["node", "output", "input", "initializer", "function"])
+def test_an_endless_name_is_refused_with_its_place_and_a_long_note_is_not(tmp_path: Path, place: str) -> None:
+    model = functions(1)
+    model.doc_string = model.graph.node[0].doc_string = "n" * LONGEST_NAME * 2
+    model.metadata_props.add(key="k", value="n" * LONGEST_NAME * 2)
+    named = {
+        "node": model.graph.node[0],
+        "output": model.graph.output[0],
+        "input": model.graph.input[0],
+        "initializer": model.graph.initializer.add(),
+        "function": model.functions[0],
+    }[place]
+    named.name = "n" * LONGEST_NAME
+    load_model(write(tmp_path / "m.onnx", model.SerializeToString()))
+    named.name += "n"
+    with pytest.raises(ModelError, match=r"has a name of too many characters, 'n{20}…': 65,537; the bound is 65,536"):
+        load_model(write(tmp_path / "m.onnx", model.SerializeToString()))
