@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Never
 
+from qdqtool.errors import UsageError
 from qdqtool.models.scratch import ENDING, Ledger
 
 GRACE = 3.0
@@ -116,20 +117,28 @@ class _Supervisor:
         signal.signal(signal.SIGALRM, self._kill)
         # The signals are blocked in its thread: a signal there would not interrupt the call below.
         signal.pthread_sigmask(signal.SIG_BLOCK, (*ENDING, signal.SIGALRM))
-        threading.Thread(target=self._watch, daemon=True).start()
+        # With a small limit of processes or address space, there is no thread.
+        with contextlib.suppress(RuntimeError):
+            threading.Thread(target=self._watch, daemon=True).start()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (*ENDING, signal.SIGALRM))
         _, status = os.waitpid(self._child, 0)
         signal.pthread_sigmask(signal.SIG_BLOCK, (*ENDING, signal.SIGALRM))
         self._ledger.remove_all()
         code = os.waitstatus_to_exitcode(status)
         is_lost = code < 0 or is_over[0] == 0
-        os._exit(self._lost(Lost(max(-code, 0), self._asked, self._ledger.outputs(), self._memory)) if is_lost else code)
+        os._exit(
+            self._lost(Lost(max(-code, 0), self._asked, self._ledger.outputs(), self._memory)) if is_lost else code
+        )
 
     def _watch(self) -> None:
         """End the child before it takes all memory, as for a loop whose growth is decided while it runs."""
-        from qdqtool.numerics.cores import growth_factor, machine_memory
+        try:
+            from qdqtool.numerics.cores import growth_factor, machine_memory
 
-        bound = 3 * machine_memory() // 4 * growth_factor()
+            bound = 3 * machine_memory() // 4 * growth_factor()
+        # The child reports an illegal factor; with few file handles, the module cannot be imported.
+        except (UsageError, ImportError, OSError):
+            return
         while (found := _memory(self._child)) <= bound:
             time.sleep(_LOOK)
         self._memory = found

@@ -124,7 +124,9 @@ class Constants:
             return _constant_attribute(node)
         try:
             inputs = self._inputs(node)
-            if inputs is None or _known_elements(node, inputs) > MAX_FOLDED_ELEMENTS:
+            if inputs is None:
+                return None
+            if _known_elements(node, inputs) > MAX_FOLDED_ELEMENTS:
                 return None
             result = fold_node(node, inputs, list(node.proto.output).index(value.name))
         except (ValueError, TypeError, IndexError, KeyError, AttributeError, OverflowError, MemoryError):

@@ -1,8 +1,8 @@
 """Read a model from a file, or accept it from memory, with a specific message for each possible fault.
 
 Protobuf returns a string that is not UTF-8 as bytes. Code that compares, sorts or prints it fails far from the cause.
-Therefore a model with such a string is refused before other code reads it. So is a small file that would explode: with
-an endless name, or with functions that call each other so often that no library inlines them in useful time.
+Therefore a model with such a string is refused before other code reads it. A small file that would explode is
+refused too: its names are endless, or its functions call each other so often that inlining them would not end.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def check_growth(what: str, found: int, usual: int, spell: Callable[[int], str] 
     """Refuse a model that exceeds a bound.
 
     Args:
-        what: What is too large, in words.
+        what: The quantity that is too large, in words.
         found: Its size.
         usual: The bound, which the user can raise by a factor.
-        spell: Returns a size in words.
+        spell: Converts a size to words.
 
     Raises:
         ModelError: The size exceeds the bound.
