@@ -132,7 +132,7 @@ class Boundary:
         found = _Distances.of(real, x, spread, self.fmt)
         if self.by_data is not None:
             widths = np.abs(spread.astype(FLOAT64)) * step_widths(found.quotient, self.fmt)
-            self.by_data.float_type = x.dtype.name
+            self.by_data.float_type, self.by_data.scale_type = x.dtype.name, scale.dtype.name
             difference = real.astype(FLOAT64) - x.astype(FLOAT64)
             self.by_data.add(difference, np.broadcast_to(widths, x.shape), granularity)
         self._add_steps(found, found.quotient + zero)

@@ -97,11 +97,13 @@ class GptqCheck:
         noted: The note of the model.
         rms_steps: Largest root mean square distance of an output channel, in steps.
         float_type: Type of the baseline's weight.
+        scale_type: Type of the scale: the model computes in no coarser type, whatever the note says.
     """
 
     noted: NotedRounding
     rms_steps: float = 0.0
     float_type: str = ""
+    scale_type: str = ""
 
     def add(self, difference: Array, steps: Array, granularity: Granularity) -> None:
         """Count one array.
@@ -135,7 +137,8 @@ class GptqCheck:
         """Return the roundoff of float32, in which both errors are computed; if types differ, of the coarser type."""
         if self.float_type == self.noted.float_type:
             return 2.0**-24
-        return max(_roundoff(self.float_type), _roundoff(self.noted.float_type))
+        noted = min(_roundoff(self.noted.float_type), _roundoff(self.scale_type))
+        return max(_roundoff(self.float_type), noted)
 
 
 def _roundoff(name: str) -> float:

@@ -450,7 +450,7 @@ def test_codes_that_data_chose_are_judged_by_the_note() -> None:
         assert found.data_fault.startswith(fault)
         assert bool(found.data_fault) is bool(fault)
         assert found.by_data.rms_steps == pytest.approx(math.sqrt(3 * noise / 3))
-        assert found.by_data.float_type == "float32"
+        assert (found.by_data.float_type, found.by_data.scale_type) == ("float32", "float32")
     nearest = boundary_of("int8")
     nearest.by_data = GptqCheck(NotedRounding("float32", 1e9))
     nearest.add(np.int8([[0, 1, 2]]), np.float32(1), None, x, 0.5)

@@ -238,6 +238,16 @@ def test_damage_to_one_weight_is_found_and_named(made: Path, tmp_path: Path, dam
     assert "when data chose its codes" in failure
 
 
+def test_a_note_that_claims_bfloat16_hides_no_damage(made: Path, tmp_path: Path) -> None:
+    model = onnx.load(made / "int4.onnx")
+    DAMAGES["one code one step off"](model)
+    entries = [{**entry, "type": "bfloat16"} for entry in noted(model)]
+    next(entry for entry in model.metadata_props if entry.key == ROUNDING_KEY).value = json.dumps(entries)
+    onnx.save(model, tmp_path / "forged.onnx")
+    (failure,) = check_model(tmp_path / "forged.onnx", baseline=made / "float.onnx").failures
+    assert failure.startswith("weight 'w3'")
+
+
 def test_a_damaged_scale_of_scales_is_found(made: Path, tmp_path: Path) -> None:
     model = onnx.load(made / "nvfp4.onnx")
     tensor = initializer(model, "w3_scale_quantized")
@@ -362,8 +372,12 @@ def test_the_commands_say_it(made: Path) -> None:
 # --- the conditions themselves, on numbers ---
 
 
-def noted_check(error: float, *, noted_type: str = "float32", found_type: str = "float32") -> GptqCheck:
-    return replace(GptqCheck(NotedRounding(noted_type, error)), float_type=found_type)
+def noted_check(
+    error: float, *, noted_type: str = "float32", found_type: str = "float32", scale_type: str | None = None
+) -> GptqCheck:
+    """A check of a model whose scales have the noted type, unless another is given."""
+    check = GptqCheck(NotedRounding(noted_type, error))
+    return replace(check, float_type=found_type, scale_type=noted_type if scale_type is None else scale_type)
 
 
 def accumulated(noise: float, *, elements: int = 4, signal: float = 64.0) -> AccumulatedError:
@@ -393,6 +407,12 @@ def test_an_error_is_the_noted_one_up_to_the_roundings_of_the_coarser_of_two_typ
     for share, agrees in ((0.999, True), (1.001, False)):
         check = noted_check(mean + sign * share * allowed, noted_type=noted_type, found_type=found_type)
         assert (check.fault(accumulated(4 * mean), 3) == "") is agrees
+
+
+@pytest.mark.parametrize(("scale_type", "agrees"), [("bfloat16", True), ("float16", False), ("float32", False)])
+def test_a_note_claims_no_coarser_type_than_the_scales_have(scale_type: str, agrees: bool) -> None:
+    check = noted_check(0.26, noted_type="bfloat16", scale_type=scale_type)
+    assert (check.fault(accumulated(4 * 0.25), 3) == "") is agrees
 
 
 def test_another_error_is_told_with_both() -> None:
