@@ -1,4 +1,4 @@
-"""QN504: ranges of activations that are too wide for their values."""
+"""QN504: ranges of activations that are too wide for their values, or too narrow."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -21,9 +21,21 @@ symmetric format for values of one sign already makes a ratio of 2."""
 FEWEST_CODES = 4.0
 """A tensor is destroyed if each channel uses fewer codes than this."""
 
+LEAST_HELD = 0.25
+"""Smallest share of the values of a Sigmoid, Tanh or similar function that a range holds. It was at least 0.48 for 68
+of 98 ranges that qdqtool and ONNX Runtime chose, also with percentiles. The other 30 are ranges of a detector that saw
+no object."""
+LEAST_HELD_OF_MANY = 1 / 64
+"""The same for a Softmax, whose values may all be small, and for a Clip, whose bounds may not be reached."""
+LEAST_POSITIVE = 0.6
+"""A tensor needs codes for positive values if these can be as large as this share of its negative values. The share was
+0.54 for a detector's scores that were negative in all samples."""
+WIDEST_CLIP = 16.0
+"""A Clip to a wider interval is no activation function, but protects against overflow."""
+
 
 class UnfillableRange(Rule):
-    """The values that can reach a Q fill its range.
+    """The range of a Q fits the values that can reach it.
 
     Why it matters: a scale in the wrong unit, or of another tensor, loads and runs everywhere, but the model computes
     nonsense. The rule computes, by interval arithmetic and without data, which values can reach each Q: from the range
@@ -31,12 +43,18 @@ class UnfillableRange(Rule):
     values are far narrower than the range of the Q, its scale is too large, or the scale of the DQ is too small. It is
     an error if every channel can use fewer than four codes of an integer range.
 
-    Other faults are found only with data: too wide a range for an input of the model or after a LayerNormalization, and
-    a range that clips most values of its tensor. The gate `activations` of `check` compares the range of each Q with
-    the values in the samples. With `--baseline`, the gate `weights` finds wrong scales of weights: it compares each
-    stored weight with the weight of the float model.
+    A range can also be too narrow. It is a warning if it holds less than a quarter of the values of a Sigmoid, Tanh,
+    Erf or HardSigmoid (1/64 for a Softmax or a Clip to a narrow interval). It is also a warning if the range has no
+    codes for positive values, and these can be as large as the negative ones. A range without codes for negative values
+    is legal: ONNX Runtime's quantizer removes a Relu in front of such a Q.
 
-    Bad: a scale of 33 after a Relu whose values are at most 2.
+    Other faults are found only with data: a wrong range for an input of the model or after a LayerNormalization, and a
+    range that clips most values of a product. The gate `activations` of `check` compares the range of each Q with the
+    values in the samples. With `--baseline`, the gate `weights` finds wrong scales of weights: it compares each stored
+    weight with the weight of the float model.
+
+    Bad: a scale of 33 after a Relu whose values are at most 2; a scale of 0.0001 after a Tanh; int8 with zero point 127
+    after a Relu.
 
     Good: max(abs(x)) / 127, where x are the values of the tensor.
     """
@@ -59,6 +77,20 @@ class UnfillableRange(Rule):
                 p = QuantizeLinear (r, t, z)
                 y = DequantizeLinear (p, t, z)
             }
+        a Sigmoid whose values are at most 0.5:
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.004}, int8 z = {0}> {
+                a = Sigmoid (x)
+                q = QuantizeLinear (a, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+        a Q that replaces a Relu [onnx, ort-cpu]:
+            agraph (float[1,2] x) => (float[1,2] y) <float s = {0.01}, int8 z = {0}, int8 low = {-128},
+             float[2,2] w = {1, -1, 0.5, 0.25}> {
+                $PAIR_TO_XD
+                m = MatMul (xd, w)
+                p = QuantizeLinear (m, s, low)
+                y = DequantizeLinear (p, s, low)
+            }
     """)
     INVALID = examples("""
         a scale 1000 times too large:
@@ -80,6 +112,18 @@ class UnfillableRange(Rule):
                 p = QuantizeLinear (m, t, z)
                 y = DequantizeLinear (p, t, z)
             }
+        a range that clips nearly all values of a Tanh:
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.0001}, int8 z = {0}> {
+                a = Tanh (x)
+                q = QuantizeLinear (a, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
+        no codes for the values of a Relu [onnx, ort-cpu]:
+            agraph (float[1,4] x) => (float[1,4] y) <float s = {0.01}, uint8 z = {255}> {
+                a = Relu (x)
+                q = QuantizeLinear (a, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
     """)
 
     def check(self, context: RuleContext, target: Target) -> Faults:
@@ -90,8 +134,11 @@ class UnfillableRange(Rule):
         spans = Spans(context)
         compared = [found for entry in entries if (found := _compared(spans, entry)) is not None]
         judged: Mapping[QdqNode, _Compared] = {found.entry: found for found in compared}
-        for found in compared:
-            if found.times > MOST_UNUSED and not _is_filled_beside(context, found.entry, judged):
+        for entry in entries:
+            narrow, found = _too_narrow(context, spans, entry), judged.get(entry)
+            if narrow is not None:
+                yield narrow
+            elif found is not None and found.times > MOST_UNUSED and not _is_filled_beside(context, entry, judged):
                 yield _fault(context, found)
 
 
@@ -123,6 +170,36 @@ def _compared(spans: Spans, entry: QdqNode) -> _Compared | None:
         # After a Sigmoid or Softmax, tools use the full range of its possible values, not the values of this model.
         values = Span(values.low, values.high, source=values.source)
     return _Compared(entry, given, values, given.width / values.width)
+
+
+def _too_narrow(context: RuleContext, spans: Spans, entry: QdqNode) -> Fault | None:
+    """Return the fault of a Q whose range clips most values that its operator can make."""
+    values, given = spans.of(entry.data), spans.range_of(entry)
+    if values is None or given is None or values.width <= 0:
+        return None
+    held = min(values.high, given.high) - max(values.low, given.low)
+    # Negative values may be lost on purpose, in place of a Relu. Positive values never are.
+    is_lost = given.high <= 0 and values.high >= -LEAST_POSITIVE * values.low and values.low > -math.inf
+    least = _least_held(entry, values)
+    if held > 0 and not is_lost and (not least or held >= least * values.width):
+        return None
+    possible, scale = _ends(values), _scale(context, entry)
+    message = f"the range of this Q is {_ends(given)}, but its input can be {possible}: most values are clipped"
+    extent = Extent("narrow", degree=-math.log2(scale))
+    found = f"scale {scale:.3g}, codes for {_ends(given)}"
+    return Fault(message, entry.node, entry.data, found=found, expected=f"codes for {possible}", extent=extent)
+
+
+def _least_held(entry: QdqNode, values: Span) -> float:
+    """Return the smallest share of the possible values that a range must hold; 0 if no operator implies them."""
+    assert entry.data is not None
+    *_, source = ops.moved_from(entry.data)
+    node = source.producer
+    if node is None:
+        return 0.0
+    if ops.traits(node).softmax or (node.is_op("Clip") and values.high - values.low <= WIDEST_CLIP):
+        return LEAST_HELD_OF_MANY
+    return LEAST_HELD if ops.traits(node).bound is not None else 0.0
 
 
 def _is_filled_beside(context: RuleContext, entry: QdqNode, judged: Mapping[QdqNode, _Compared]) -> bool:

@@ -6,13 +6,17 @@ from qdqtool.linting.rules.fixes.stored import stored, write_parameters
 from qdqtool.linting.rules.support.blocks import wrong_axis
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Product
-from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Faults, Rule, examples, impacts
+from qdqtool.linting.rules.support.rule import ADVICE, FALLBACK, SUSPECT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.targets import Target
 from qdqtool.numerics.derive import ScaleRule, scale_from_tensor
 from qdqtool.numerics.granularity import PerAxis
 from qdqtool.numerics.scheme import QuantScheme
+
+FLOAT_PRODUCT = "it is converted to float before the product"
+FUSED = "an integer kernel of ONNX Runtime's optimizer would apply them to the output channels"
 
 REQUANTIZED = Offer("unsafe", "quantizes the weight again, on the output-channel axis")
 
@@ -24,6 +28,11 @@ class WeightAxis(Rule):
     scales on any other axis, the weight is converted to float, the activation is rounded without benefit, and the layer
     runs in float: slower and less accurate than without Q/DQ. No tool warns.
 
+    ONNX allows any axis, and the weight is exact: it is converted to float before the product. But the optimizer of
+    ONNX Runtime (1.31.1, on by default) replaces a MatMul, Gemm or Conv between pairs by an integer kernel, and does
+    not look at the axis. If the weight is square, the kernel applies each scale to other values, without a message. If
+    not, the run may fail. A session without optimizations, such as that of `check`, computes the right values.
+
     Bad: a Conv weight with axis 1, which is also what an absent axis attribute means.
 
     Good: axis 0 for Conv; the last axis for MatMul; axis 1 for Gemm, or axis 0 with transB.
@@ -31,7 +40,7 @@ class WeightAxis(Rule):
 
     code = "QA201"
     name = "axis.weight"
-    affects = impacts(tensorrt=FALLBACK)
+    affects = impacts(onnx=ADVICE, ort_cpu=ADVICE, tensorrt=FALLBACK)
     remedy = "quantize the weight again on the output-channel axis (Conv 0, MatMul last, Gemm 1, Gemm with transB 0)"
     offers = (REQUANTIZED,)
     VALID = examples("""
@@ -92,9 +101,19 @@ class WeightAxis(Rule):
             entry = product.right.dequantize
             shared = _other_reader(context, product)
             fits = f", which fits {shared.node.op_type} '{shared.node.label}' alone" if shared is not None else ""
-            message = f"the weight of {product.node.op_type} '{product.node.label}' has its scales on axis {here}{fits}"
+            of_weight = f"the weight of {product.node.op_type} '{product.node.label}'"
+            is_wrong = target.family == "ort-cpu" and _is_fused(product)
+            effect = "" if target.family == "tensorrt" else f"; {FUSED if is_wrong else FLOAT_PRODUCT}"
+            message = f"{of_weight} has its scales on axis {here}{fits}{effect}"
             fixes = axis_fixes(context, product, wanted) if shared is None else ()
-            yield Fault(message, entry.node, entry.data, found=str(here), expected=f"axis {wanted}", fixes=fixes)
+            impact, expected = SUSPECT if is_wrong else None, f"axis {wanted}"
+            yield Fault(message, entry.node, entry.data, found=str(here), expected=expected, impact=impact, fixes=fixes)
+
+
+def _is_fused(product: Product) -> bool:
+    """Return whether the optimizer of ONNX Runtime may make an integer kernel of a product and the DQs before it."""
+    is_integer = product.left is not None and kind(product.left.dequantize.quantized_type) in {"int8", "uint8"}
+    return is_integer and product.node.op_type in {"Conv", "Gemm", "MatMul"}
 
 
 def _other_reader(context: RuleContext, product: Product) -> Product | None:

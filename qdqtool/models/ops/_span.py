@@ -59,6 +59,8 @@ class Span:
         return replace(self, low=low, high=high, width=_product(self.width, abs(factor)))
 
 
+UNBOUNDED = Span(-math.inf, math.inf)
+
 Arrays = Callable[[int], Array | None]
 """Returns the constant at an input of the node, or None if the input is computed."""
 
@@ -76,10 +78,10 @@ def within(low: float, high: float, steepest: float = math.inf) -> SpanRule:
     """
 
     def rule(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span:
-        span = spans[0]
-        if span is None:
-            return Span(low, high)
-        return Span(low, high, _product(span.width, steepest), span.axis, span.source)
+        span = spans[0] or UNBOUNDED
+        # A function of both signs keeps the sign of a value.
+        least, most = (0.0 if low < 0 <= span.low else low), (0.0 if low < 0 and span.high <= 0 else high)
+        return Span(least, most, _product(span.width, steepest), span.axis, span.source)
 
     return rule
 
@@ -94,9 +96,7 @@ def rising(function: Callable[[NodeView, float], float], floor: float = -math.in
     """
 
     def rule(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-        span = spans[0]
-        if span is None:
-            return None
+        span = spans[0] or UNBOUNDED
         low = function(node, span.low) if floor == -math.inf else floor
         high = max(low, function(node, span.high))
         return Span(low, high, _product(span.width, steepest), span.axis, span.source)

@@ -9,7 +9,7 @@ from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.ops._product import ChannelLayout
-from qdqtool.models.ops._span import Arrays, Span, constant_span, rising, within
+from qdqtool.models.ops._span import UNBOUNDED, Arrays, Span, constant_span, rising, within
 from qdqtool.models.ops._traits import Traits, pointwise
 
 
@@ -42,7 +42,7 @@ def _clipped(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Sp
         if given is not None and given.size == 1:
             bounds[index - 1] = float(np.asarray(given, np.float64).item())
     low, high = (-math.inf if bounds[0] is None else bounds[0]), (math.inf if bounds[1] is None else bounds[1])
-    return (span or Span(-math.inf, math.inf)).between(low, high) if low <= high else None
+    return (span or UNBOUNDED).between(low, high) if low <= high else None
 
 
 def _sloped(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:

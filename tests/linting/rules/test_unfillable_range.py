@@ -108,6 +108,90 @@ def test_inputs_of_one_concat_may_share_the_scale_of_the_widest(scale: float, re
     assert [each.node for each in findings(model)] == reported
 
 
+def behind(body: str, scale: float, zero_point: int = 0, kind: str = "int8") -> list[tuple[str | None, str, str]]:
+    """Severity, kind of extent and message of each finding for a Q of ``a``, on every target alike."""
+    text = f"""<ir_version: 10, opset_import: ["": 21]> g (float[1,4] x, int8[1,4] c, float m) => (float[1,4] y)
+        <float s = {{{scale}}}, float t = {{0.05}}, {kind} z = {{{zero_point}}}, int8 k = {{0}},
+         float zero = {{0}}, float six = {{6}}, float most = {{65504}},
+         float[4,4] w = {{1,-1,1,-1,1,-1,1,-1,1,-1,1,-1,1,-1,1,-1}},
+         float[4] b = {{-8, -8, -8, -8}}> {{ {body} q = QuantizeLinear (a, s, z) y = DequantizeLinear (q, s, z) }}"""
+    context = RuleContext(Model(onnx.parser.parse_model(text)))
+    found = [[*rules.get("QN504").run(context, targets.get(name))] for name in targets.names()]
+    assert all(each == found[0] for each in found)
+    assert all(each.extent is not None for each in found[0])
+    return [(each.severity, each.extent.kind, each.message) for each in found[0] if each.extent is not None]
+
+
+@pytest.mark.parametrize(
+    ("body", "scale", "zero_point", "kind"),
+    [
+        ("a = Tanh (x)", 1e-4, 0, "int8"),
+        ("a = Tanh (x)", 0.0019, 0, "int8"),
+        ("a = Sigmoid (x)", 1e-4, 0, "uint8"),
+        ("a = Sigmoid (x)", 0.00195, 0, "int8"),
+        ("a = HardSigmoid (x)", 1e-3, 0, "int8"),
+        ("a = Softmax (x)", 1e-4, 0, "int8"),
+        ("a = Clip (x, zero, six)", 7e-4, 0, "int8"),
+        # The bound holds through nodes that only move values.
+        ("r = Tanh (x) a = Transpose <perm = [0, 1]> (r)", 1e-4, 0, "int8"),
+        # No code for what there is.
+        ("a = Relu (x)", 0.01, 127, "int8"),
+        ("a = Sigmoid (x)", 0.01, 255, "uint8"),
+        ("a = Clip (x, zero)", 0.01, 255, "uint8"),
+        ("r = Relu (x) a = Neg (r)", 0.01, -128, "int8"),
+        # All positive values are lost, which are half of all.
+        ("a = Tanh (x)", 0.01, 127, "int8"),
+        ("a = HardSwish (x)", 0.01, 127, "int8"),
+        ("d = DequantizeLinear (c, t) a = MatMul (d, w)", 0.05, 127, "int8"),
+        ("d = DequantizeLinear (c, t) a = MatMul (d, w)", 0.05, 255, "uint8"),
+    ],
+)
+def test_a_range_without_most_values_of_an_operator_is_reported(body: str, scale: float, zero_point: int, kind: str):
+    ((severity, extent, message),) = behind(body, scale, zero_point, kind)
+    assert (severity, extent) == ("warning", "narrow")
+    assert message.endswith(": most values are clipped")
+
+
+@pytest.mark.parametrize(
+    ("body", "scale", "zero_point", "kind"),
+    [
+        # Values that reach only a part of what is possible.
+        ("a = Tanh (x)", 0.002, 0, "int8"),
+        ("a = Sigmoid (x)", 0.002, 0, "int8"),
+        ("a = Softmax (x)", 1.3e-4, 0, "int8"),
+        ("a = Clip (x, zero, six)", 8e-4, 0, "int8"),
+        ("d = DequantizeLinear (c, s) a = Tanh (d)", 1e-4, 0, "int8"),
+        # A guard against overflow is no activation function, and a Relu has no end.
+        ("a = Clip (x, zero, most)", 0.01, 0, "int8"),
+        ("a = Relu (x)", 1e-4, 0, "int8"),
+        # One sign, as it should be.
+        ("a = Relu (x)", 0.01, -128, "int8"),
+        ("a = Relu (x)", 0.01, 0, "uint8"),
+        ("r = Relu (x) a = Tanh (r)", 0.004, 0, "uint8"),
+        ("r = Relu (x) n = Neg (r) a = Tanh (n)", 0.004, 255, "uint8"),
+        ("r = Relu (x) a = Neg (r)", 0.01, 127, "int8"),
+        # A Q in place of a Relu.
+        ("d = DequantizeLinear (c, t) a = MatMul (d, w)", 0.05, -128, "int8"),
+        ("d = DequantizeLinear (c, t) a = MatMul (d, w)", 0.05, 0, "uint8"),
+        ("a = Tanh (x)", 0.01, -128, "int8"),
+        # Scores of a detector, nearly all of them negative, and what nothing is known of.
+        (
+            "d = DequantizeLinear (c, t) m = MatMul (d, w) a = Add (m, b)",
+            0.5,
+            127,
+            "int8",
+        ),
+        ("a = LayerNormalization (x, b)", 0.01, 127, "int8"),
+        ("a = Clip (x)", 0.01, 127, "int8"),
+        ("a = LogSoftmax (x)", 0.01, 127, "int8"),
+        # A parameter that is computed.
+        ("e = Mul (m, t) k1 = QuantizeLinear (x, e, k) d = DequantizeLinear (k1, e, k) a = Relu (d)", 0.01, 0, "int8"),
+    ],
+)
+def test_a_range_that_holds_what_the_values_reach_is_good(body: str, scale: float, zero_point: int, kind: str):
+    assert behind(body, scale, zero_point, kind) == []
+
+
 STORED = """
     float quarter = {0.25}, float half = {0.5}, float two = {2}, float least = {1},
     float[2,1] fixed = {0.01, 0.02}, int8 z = {0}

@@ -369,6 +369,7 @@ NAMED_ELSEWHERE = {
     "linting/rules/operand_shape": "what each operator demands of its operands",
     "linting/rules/support/layer_names": "operators that TensorRT stores weights in",
     "linting/rules/tied_weight": "a table of embeddings",
+    "linting/rules/weight_axis": "what ONNX Runtime's optimizer replaces",
     "linting/rules/zero_point_constant": "what parsers follow to a zero point",
     "models/graph/index/folders": "what operators make of constants",
     "models/graph/index/inference": "what onnx's data propagation follows",

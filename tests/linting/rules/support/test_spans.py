@@ -136,7 +136,7 @@ def spans_of(nodes: list[onnx.NodeProto], *names: str) -> list[Span | None]:
         node("Add", ["d"], "y"),
         node("Add", ["d", "d", "d"], "y"),
         node("Relu", [], "y"),
-        node("Relu", ["y"], "y"),
+        node("LeakyRelu", ["y"], "y"),
         node("Add", ["d", "y"], "y"),
         node("Conv", ["d", "y"], "y"),
         node("MatMul", ["d"], "y"),
@@ -163,7 +163,9 @@ def test_a_chain_of_any_length_is_followed_without_recursion(backwards: bool):
     found = spans_of(nodes[::-1] if backwards else nodes, "t1", "t3000")
 
     # Nodes in another order than that of the data are a finding of their own (QM617), and not followed.
-    assert [span and (span.low, round(span.high, 4)) for span in found] == [None if backwards else (0, 1.27)] * 2
+    assert [span and (span.low, round(span.high, 4)) for span in found] == (
+        [None, (0, math.inf)] if backwards else [(0, 1.27)] * 2
+    )
 
 
 HEADER = '<ir_version: 10, opset_import: ["": 21, "local": 1]>'
@@ -254,7 +256,14 @@ def test_a_scale_that_is_not_finite_bounds_nothing(scale: float):
         ('y = Resize <mode = "linear"> (p, , sizes)', (-1, 126.5)),
         ('y = Resize <mode = "cubic"> (p, , sizes)', (-253, 253)),
         ("y = Exp (d)", None),
-        ("y = Relu (x)", None),
+        ("y = LeakyRelu (x)", None),
+        # An activation function limits values of which nothing is known.
+        ("y = Relu (x)", (0, math.inf)),
+        ("y = HardSwish (x)", (-0.3751, math.inf)),
+        ("y = Tanh (x)", (-1, 1)),
+        ("r = Relu (x) y = Tanh (r)", (0, 1)),
+        ("r = Relu (x) n = Neg (r) y = Erf (n)", (-1, 0)),
+        ("r = Relu (x) n = Neg (r) y = Sigmoid (n)", (0, 1)),
         # Indices and masks are no values.
         ("a, y = MaxPool <kernel_shape = [1, 1]> (p)", None),
         ("a, y = Dropout (d)", None),
