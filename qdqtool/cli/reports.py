@@ -82,9 +82,7 @@ def _check(context: click.Context, paths: list[Path]) -> None:
     taken = {path.resolve() for path in _given(context, is_output=True)}
     for path in paths:
         if not is_stream(path) and path.resolve() in taken:
-            raise UsageError(
-                f"--report {path} is the file of another output too", hint="name a different file for each output"
-            )
+            raise UsageError(f"--report {path} is the file of two outputs", hint="name a file for each output")
 
 
 def _given(context: click.Context, *, is_output: bool) -> list[Path]:

@@ -45,12 +45,8 @@ def findings_option(flag: str, name: str) -> Callable[[Decorated], Decorated]:
 
 _OPTIONS = (
     options_of(ValidateCommand),
-    click.option(
-        "--show-context", is_flag=True, help="Also print the inputs and the readers of each node (text only)."
-    ),
-    click.option(
-        "--statistics", is_flag=True, help="Print the number of findings of each rule instead of the findings."
-    ),
+    click.option("--show-context", is_flag=True, help="Text: also print the inputs and the readers of each node."),
+    click.option("--statistics", is_flag=True, help="Print the number of findings of each rule only."),
     findings_option("--report", "reports"),
     output_format_option(*PRINTED),
     verbosity_options,
@@ -113,7 +109,7 @@ def refuse_with_fixes(options: dict[str, Any]) -> None:
     if given:
         raise UsageError(
             f"--{given[0].replace('_', '-')} cannot be used with --fix or --diff",
-            hint="validate the fixed model in a second run",
+            hint="use a second run",
         )
 
 

@@ -72,7 +72,7 @@ def test_unsafe_fixes_state_the_loss(fix, write, tmp_path: Path):
     assert done.code == 0
     assert "scale 0.1, zero point -12 becomes scale 0.109449, 1.09 times as wide" in done.out
     assert "SQNR against before" in done.out
-    assert "SQNR against the model without Q/DQ: before" in done.out
+    assert "SQNR to its float model: before" in done.out
 
 
 def test_what_cannot_be_proven_is_not_safe(fix, write, tmp_path: Path):

@@ -58,7 +58,7 @@ def test_a_search_without_success_leaves_its_reason(tmp_path: Path):
         (["--report", "html=m.onnx"], "output m.onnx is also an input"),
         (["--report", "html=b.onnx", "--baseline", "b.onnx"], "output b.onnx is also an input"),
         (["--report", "html=x", "--report", "json=x"], "two outputs have the same name"),
-        (["--report", "html=x", "--save-outputs", "x"], "--report x is the file of another output too"),
+        (["--report", "html=x", "--save-outputs", "x"], "--report x is the file of two outputs"),
     ],
 )
 def test_wrong_files_are_refused_before_anything_is_read(words: list[str], said: str, tmp_path: Path):

@@ -126,7 +126,7 @@ def noisy_layers(story: Story, files: Files) -> Iterator[Step]:
     if asked is not None:
         words = ("--min-sqnr", f"{asked + (asked - found[1]):.4g}")
         yield Step(
-            f"{fact}, but the target was {asked:g} dB on other samples. To raise the target by the difference:",
+            f"{fact}; {asked:g} dB was the target on other samples. To raise it:",
             files.quantize(*words),
         )
         return

@@ -172,11 +172,7 @@ def _describe_document(document: Mapping[str, Any]) -> str:
     if document.keys() == {"schema_version", "error"} and isinstance(error, dict):
         return f"is not a report: it holds the error of a failed command: {error.get('message')}"
     found = next((name for name in schema_names() if _fits(document, name)), None)
-    return (
-        f"has the format '{found}' (`qdqtool schema {found}`), which a page cannot show"
-        if found
-        else "is not a report of qdqtool"
-    )
+    return f"is '{found}' (`qdqtool schema {found}`): a page cannot show it" if found else "is not a report of qdqtool"
 
 
 def _fits(document: Mapping[str, Any], name: str) -> bool:
@@ -196,7 +192,5 @@ def _with_steps(report: SavedReport) -> Iterator[SavedReport]:
             if step.report is not None:
                 found = _recognized(step.report.document(), step_source(report.source, step.step))
                 if found.command != step.step:
-                    raise UsageError(
-                        f"{found.source} is a report of `qdqtool {found.command}`; it must be one of `{step.step}`"
-                    )
+                    raise UsageError(f"{found.source} is a report of `qdqtool {found.command}`, not of {step.step}")
                 yield replace(found, is_step=True)

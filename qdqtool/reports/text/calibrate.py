@@ -49,9 +49,7 @@ def _print_cluster(used: ClusterUsed, console: Console) -> None:
     console.print(f"run by {plural(used.workers, 'worker')} of {escape(used.scheduler)}{sent}")
     if used.lost:
         names = ", ".join(map(escape, used.lost))
-        console.print(
-            f"LOST     {plural(len(used.lost), 'worker')}: {names}; other workers ran their samples", style="yellow"
-        )
+        console.print(f"LOST     {plural(len(used.lost), 'worker')}: {names}; others ran their samples", style="yellow")
     for processor in used.other_processors:
         text = f"OTHER    processor in a worker: {escape(processor)}; its ranges may differ by rounding"
         console.print(text, style="yellow")

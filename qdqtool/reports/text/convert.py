@@ -117,9 +117,7 @@ def _print_next(report: ConversionReport, console: Console) -> None:
     quantized = report.step("quantize").report
     if "engine" in names:
         path = shlex.quote(str(Path(report.folder) / names["engine"]))
-        console.print(
-            f"next: `qdqtool verify-engine {escape(path)}` on the machine that runs the engine", soft_wrap=True
-        )
+        console.print(f"next: `qdqtool verify-engine {escape(path)}` on the target machine", soft_wrap=True)
     elif isinstance(quantized, QuantizeReport) and quantized.target.startswith("tensorrt"):
         path = shlex.quote(str(Path(report.folder) / names["model"]))
         console.print(f"next: `qdqtool build {escape(path)} -o model.engine`", soft_wrap=True)

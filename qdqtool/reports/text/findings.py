@@ -167,11 +167,7 @@ def render_statistics(report: Statistics, console: Console) -> None:
 def render_settings(report: Settings, console: Console) -> None:
     """Print the settings in the form of a settings file, with the file that they come from."""
     policy = report.policy
-    source = (
-        escape(str(report.source))
-        if report.source is not None
-        else "no settings file; options of the command line and defaults"
-    )
+    source = escape(str(report.source)) if report.source is not None else "no file; options and defaults"
     console.print(f"# {source}")
     rows: dict[str, Any] = {
         "targets": policy.targets,

@@ -114,9 +114,7 @@ def _print_files(report: QuantizeReport, console: Console) -> None:
             console.print(Text.assemble(f"{what} in ", (escape(path), "bold")))
     if report.codes_not_in_plan:
         lost = plural(report.codes_not_in_plan, "weight")
-        console.print(
-            f"the plan has the scales of {lost}, but not the codes that were chosen with data", style="yellow"
-        )
+        console.print(f"the plan has the scales of {lost}, but not the codes chosen with data", style="yellow")
 
 
 def _print_way_to_better(report: QuantizeReport, console: Console) -> None:
@@ -164,7 +162,7 @@ _WITHOUT_RANGES = {
 
 _FORCED = {
     "model": "the ranges come from another model",
-    "data": "the ranges come from different data than the accuracy",
+    "data": "the ranges and the accuracy come from different data",
     "samples": "the ranges come from a part of the samples",
 }
 

@@ -186,9 +186,7 @@ def _output(output: OutputChange) -> Text:
     line.append(f"; SQNR against before {_db(output.sqnr_db)}")
     if not _has_noise(output):
         return line
-    return line.append(
-        f"; SQNR against the model without Q/DQ: before {_db(output.before_db)}, after {_db(output.after_db)}"
-    )
+    return line.append(f"; SQNR to its float model: before {_db(output.before_db)}, after {_db(output.after_db)}")
 
 
 def _has_noise(output: OutputChange) -> bool:

@@ -64,7 +64,7 @@ def _print_metric(metric: MetricEffect, console: Console) -> None:
     )
     if metric.chance is not None:
         console.print(
-            f"the float model is no better than guessing: {escape(metric.chance)}", style="yellow", soft_wrap=True
+            f"the float model does not beat guessing: {escape(metric.chance)}", style="yellow", soft_wrap=True
         )
     if metric.layer_samples < metric.samples:
         console.print(
@@ -127,9 +127,7 @@ def print_blame(blame: BlameReport, console: Console) -> None:
         runs = plural(blame.runs, "run")
         console.print(f"each other layer makes at most {blame.rest_share:.0%} ({runs} of one sample)")
     if not leaves_some(layer.macs_share for layer in blame.layers):
-        console.print(
-            "no other layer is quantized: if they stay in float, the model is a float model; try another mode"
-        )
+        console.print("no other layer is quantized: without them it is a float model; try another mode")
         return
     options = shlex.join(excluding(word for layer in blame.layers for word in layer.exclude))
     whom = "it" if len(blame.layers) == 1 else "them"

@@ -108,14 +108,14 @@ def test_reports_of_earlier_versions_get_the_keys_of_this_one():
         ("[]", "r.json is not a JSON report: Expected `object`, got `array`"),
         ("{}", "r.json is not a report of qdqtool"),
         ("[" * 100_000, "r.json is not a JSON report: "),
-        ('{"schema_version": 1, "tensors": {}}', "r.json has the format 'plan-file' .* which a page cannot show"),
+        ('{"schema_version": 1, "tensors": {}}', "r.json is 'plan-file' .* a page cannot show"),
         (
             '{"schema_version": 1, "error": {"message": "no such file", "hint": null, "exit_code": 3}}',
             "r.json is not a report: it holds the error of a failed command: no such file",
         ),
         (
             '{"schema_version": 1, "qdqtool_version": "1", "engine": "", "manifest": "", "passed": true, "checks": []}',
-            "r.json has the format 'verify-engine' .* which a page cannot show",
+            "r.json is 'verify-engine' .* a page cannot show",
         ),
         (
             json.dumps(whole(CHECK) | {"schema_version": 2}),
@@ -142,7 +142,7 @@ def test_what_is_no_report_is_refused(text: str, message: str, tmp_path: Path):
 
 def test_of_a_curve_file_the_report_of_quantize_is_told(tmp_path: Path):
     (tmp_path / "c.json").write_text('{"schema_version": 1, "points": []}')
-    with pytest.raises(UsageError, match=r"c\.json has the format 'curve-file' .* which a page cannot show") as caught:
+    with pytest.raises(UsageError, match=r"c\.json is 'curve-file' .* a page cannot show") as caught:
         read_reports([tmp_path / "c.json"])
     assert caught.value.hint == "remove this file: the JSON report of quantize has the same curve"
 
@@ -157,5 +157,5 @@ def test_files_that_cannot_be_read_are_refused(tmp_path: Path):
 
 def test_a_step_with_the_report_of_another_is_refused(tmp_path: Path):
     swapped = edited(CONVERT, lambda report: report["steps"][2].update(report=report["steps"][0]["report"]))
-    with pytest.raises(UsageError, match="step check is a report of `qdqtool quantize`; it must be one of `check`"):
+    with pytest.raises(UsageError, match="step check is a report of `qdqtool quantize`, not of check"):
         read_reports(save(tmp_path, report=swapped))

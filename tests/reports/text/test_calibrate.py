@@ -75,7 +75,7 @@ def test_a_cluster_and_what_was_lost_of_it_are_named():
     )
     found = lines(cluster=used)
     assert "run by 3 workers of tcp://10.0.0.5:1; the model was sent to 1 of them" in found
-    assert "LOST     2 workers: tcp://10.0.0.6:2, tcp://10.0.0.7:3; other workers ran their samples" in found
+    assert "LOST     2 workers: tcp://10.0.0.6:2, tcp://10.0.0.7:3; others ran their samples" in found
     assert "OTHER    processor in a worker: Another (x86_64), 8 CPUs, avx2; its ranges may differ by rounding" in found
 
     quiet = lines(cluster=replace(used, lost=(), sent=0, other_processors=()))

@@ -180,7 +180,7 @@ def test_other_files_are_named_and_what_a_plan_lacks():
     assert lines(ranges_file="r.json", plan_file="p.json", codes_not_in_plan=1)[3:6] == [
         "ranges in r.json",
         "plan in p.json",
-        "the plan has the scales of 1 weight, but not the codes that were chosen with data",
+        "the plan has the scales of 1 weight, but not the codes chosen with data",
     ]
 
 

@@ -35,7 +35,7 @@ SAME = OutputChange(
     after_db=None,
 )
 MOVED = replace(SAME, exact=False, equal=False, max_abs=0.25, max_steps=2, sqnr_db=30.04, before_db=20, after_db=None)
-OWN_NOISE = "; SQNR against the model without Q/DQ: before 20.0 dB, after unknown"
+OWN_NOISE = "; SQNR to its float model: before 20.0 dB, after unknown"
 FEEDS = "4 random samples"
 
 

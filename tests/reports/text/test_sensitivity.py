@@ -49,9 +49,7 @@ def test_a_layer_louder_than_all_others_has_a_line_of_its_own():
         "to leave it in float: `--nodes-to-exclude conv`",
     ]
     everything = printed(print_blame, report(replace(loud, macs_share=1.0))).splitlines()[-1]
-    assert (
-        everything == "no other layer is quantized: if they stay in float, the model is a float model; try another mode"
-    )
+    assert everything == "no other layer is quantized: without them it is a float model; try another mode"
     silent = printed(print_blame, report(replace(loud, without_db=None)))
     assert "and no noise if it is in float" in silent
 
