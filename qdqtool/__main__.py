@@ -184,7 +184,7 @@ def _is_folder_gone() -> bool:
 def _bug(words: Sequence[str], error: Exception) -> int:
     if os.environ.get("QDQTOOL_TRACEBACK"):
         raise error
-    hint = "this is a bug in qdqtool; set QDQTOOL_TRACEBACK=1 to see where, and please report it with the model"
+    hint = "this is a bug in qdqtool; set QDQTOOL_TRACEBACK=1 to see where it is, and please report it with the model"
     return _fail(words, f"internal error: {type(error).__name__}: {error}", EXIT_BUG, hint)
 
 
@@ -198,13 +198,13 @@ def _lost(lost: Lost) -> int:
         taken = human_bytes(lost.memory)
         return _fail(words, f"error: the process was ended when it took {taken} of memory; {left}", EXIT_MACHINE, hint)
     if lost.signal == signal.SIGKILL:
-        hint = "the system does this where memory runs out"
+        hint = "the system does this if memory runs out"
         return _fail(words, f"error: the process was killed; {left}", EXIT_MACHINE, hint)
     how = f"crashed with {signal.Signals(lost.signal).name}" if lost.signal else "ended the process"
     if lost.signal == 0 or _has_memory_limit():
-        hint = "this happens where memory is short: ulimit -v shows the limit of this shell"
+        hint = "this happens if memory is short: ulimit -v shows the limit of this shell"
         return _fail(words, f"error: a library {how}; {left}", EXIT_MACHINE, hint)
-    hint = "please report it with the model; validating it may say what is wrong with it"
+    hint = "please report this crash with the model; a validation of the model may find the cause"
     return _fail(words, f"error: a library {how}; {left}", EXIT_MODEL, hint)
 
 

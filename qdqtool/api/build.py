@@ -107,6 +107,6 @@ def _built(model: ModelLike, output: Path, backend: str, keywords: BuildKeywords
         except GateError as error:
             # The commands in hints name a temporary file, which will be removed.
             if error.hint is not None and str(file.path) in error.hint:
-                error.hint = "save the model to a file and build that: the message then says what to run on it"
+                error.hint = "save the model to a file and build the file: then the message names a command for it"
             raise
     return replace(report, model="", model_file=None)

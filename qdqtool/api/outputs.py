@@ -37,15 +37,15 @@ def write_or_keep(output: str | Path | None, options: Options, job: Callable[[Pa
     if output is not None:
         return job(Path(output), options)
     if options.external_data is ExternalData.ALWAYS:
-        raise UsageError("external_data is 'always', and no output is named", hint="name one: output='OUT.onnx'")
+        raise UsageError("external_data is 'always', but output is not given", hint="add output='OUT.onnx'")
     with ScratchFolder("qdqtool-model-") as folder:
         file = folder.path / "model.onnx"
         try:
             report = job(file, replace(options, external_data=ExternalData.NEVER))  # type: ignore[type-var]
         except TooLargeError:
             raise UsageError(
-                "the model that is made passes 2 GiB, which no ModelProto in memory holds",
-                hint="name an output: output='OUT.onnx'; its weights go to a file beside it",
+                "the result is larger than 2 GiB, the limit of a ModelProto in memory",
+                hint="give output='OUT.onnx'; the weights are then written to a file beside it",
             ) from None
         made = Model(load_model(file).proto)
     kept = replace(report, output="")  # type: ignore[type-var]

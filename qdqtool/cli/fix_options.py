@@ -28,7 +28,7 @@ def wants_fixes(options: dict[str, Any]) -> bool:
     idle = next((name for name in names if options[name]), None)
     if idle is not None:
         flag = "-o" if idle == "output" else f"--{idle.replace('_', '-')}"
-        raise UsageError(f"{flag} goes with --fix or --diff", hint="add `--fix`; or `--diff`, to only look")
+        raise UsageError(f"{flag} needs --fix or --diff", hint="add `--fix`, or `--diff` to only print the changes")
     return False
 
 

@@ -54,9 +54,7 @@ class OutputPath(click.Path):
         # A line that a shell completes is parsed too; stdout then gets the completions.
         if is_stdout(path) and not (ctx is not None and ctx.resilient_parsing):
             if self._is_binary and shows_stdout():
-                self.fail(
-                    "stdout is a terminal, and what is written is no text: redirect it, or name a file", param, ctx
-                )
+                self.fail("stdout is a terminal, and the output is binary: redirect stdout, or name a file", param, ctx)
             reserve_stdout()
         return path
 
@@ -78,7 +76,7 @@ def output_format_option(*formats: str) -> Callable[[Decorated], Decorated]:
         default="text",
         show_default=True,
         metavar="FORMAT",
-        help=f"How to print the report: {', '.join(choices[:-1])} or {choices[-1]}; json goes to stdout alone.",
+        help=f"How to print the report: {', '.join(choices[:-1])} or {choices[-1]}; json is the only output on stdout.",
     )
 
 

@@ -37,7 +37,7 @@ class ProfilesCommand(SectionedCommand):
 
 def profile_option() -> Callable[[Decorated], Decorated]:
     """Return the option ``--profile``, which divides the values of the six shape options into profiles."""
-    text = "The shapes behind it are those of profile N, of several; those in front of it are of profile 0."
+    text = "Assign the shape options after it to optimization profile N. Shape options before it are of profile 0."
     return click.option("--profile", multiple=True, metavar="N", expose_value=False, help=text)
 
 
@@ -80,10 +80,10 @@ def _check_numbers(numbers: Sequence[str]) -> None:
         if number.endswith(_AGAIN):
             raise UsageError(f"--profile {number.removesuffix(_AGAIN)} is given twice")
         if not (number.isdecimal() and number.isascii()):
-            raise UsageError(f"--profile '{number}' is no number", hint="profiles are numbered from 0 on")
+            raise UsageError(f"--profile '{number}' is not a number", hint="profile numbers start at 0")
     missing = next((str(number) for number in range(len(numbers)) if str(number) not in numbers), None)
     if missing is not None:
-        raise UsageError(f"--profile {missing} is missing: profiles are numbered from 0 on, without a gap")
+        raise UsageError(f"--profile {missing} is missing: profile numbers start at 0 and have no gap")
 
 
 def _check_shapes(found: Mapping[str, Words]) -> None:
@@ -93,5 +93,5 @@ def _check_shapes(found: Mapping[str, Words]) -> None:
     if empty is not None:
         raise UsageError(
             f"--profile {empty} has no shapes",
-            hint=f"give them behind it, for example: `--profile {empty} --opt-shapes NAME:1x3x320x320`",
+            hint=f"add shapes after it, for example: `--profile {empty} --opt-shapes NAME:1x3x320x320`",
         )

@@ -52,7 +52,7 @@ def recipe_text(context: click.Context) -> str:
     """Return a recipe with all options of a command, their help, and their defaults, if they have some."""
     head = (
         f"A recipe of `qdqtool {context.info_name}`: its options with their defaults. Options on the command line "
-        "win. Paths are relative to the folder of this file."
+        "take precedence. Paths are relative to the folder of this file."
     )
     lines = [*_comment(head)]
     for option in _options(context.command):
@@ -97,9 +97,9 @@ def _unknown(command: click.Command, path: Path, key: str, known: Mapping[str, o
     if key.replace("_", "-") in others:
         return UsageError(
             f"recipe {path}: {key} is allowed on the command line only",
-            hint=f"take it out of the recipe, and give `--{key.replace('_', '-')}` to the command",
+            hint=f"remove it from the recipe, and give `--{key.replace('_', '-')}` to the command",
         )
-    return UsageError(f"recipe {path}: '{key}' is no option{suggestion(key, known)}", hint=HINT)
+    return UsageError(f"recipe {path}: '{key}' is not an option{suggestion(key, known)}", hint=HINT)
 
 
 def _checked(context: click.Context, option: click.Option, value: Any, path: Path) -> Any:
@@ -112,8 +112,8 @@ def _checked(context: click.Context, option: click.Option, value: Any, path: Pat
     words = [value] if isinstance(value, str) else value if isinstance(value, list) else []
     if any(_executes(option, word) for word in words):
         raise UsageError(
-            f"{where} names a script, and a recipe executes no code",
-            hint=f"take it out of the recipe, and name it on the command line: `--{key_of(option)} SCRIPT.py:func`",
+            f"{where} names a script, but a recipe must not run code",
+            hint=f"remove it from the recipe, and give it on the command line: `--{key_of(option)} SCRIPT.py:func`",
         )
     value = _placed(option, [value] if option.multiple and isinstance(value, str) else value, path.parent)
     try:

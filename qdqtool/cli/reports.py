@@ -46,7 +46,7 @@ def parse_reports(
     for value in values:
         output_format, equals, path = value.partition("=")
         if output_format in formats and not path:
-            raise click.BadParameter(f"'{value}' names no file; write {output_format}=FILE")
+            raise click.BadParameter(f"'{value}' has no file name; write {output_format}=FILE")
         if output_format not in formats or not equals:
             near = suggestion(output_format, formats)
             raise click.BadParameter(f"'{value}' is not FORMAT=FILE with one of {', '.join(formats)}{near}")
@@ -82,7 +82,7 @@ def _check(context: click.Context, paths: list[Path]) -> None:
     taken = {path.resolve() for path in _given(context, is_output=True)}
     for path in paths:
         if not is_stream(path) and path.resolve() in taken:
-            raise UsageError(f"--report {path} is also another output", hint="name a file for each of them")
+            raise UsageError(f"--report {path} is the file of two outputs", hint="name a file for each output")
 
 
 def _given(context: click.Context, *, is_output: bool) -> list[Path]:

@@ -45,8 +45,8 @@ def findings_option(flag: str, name: str) -> Callable[[Decorated], Decorated]:
 
 _OPTIONS = (
     options_of(ValidateCommand),
-    click.option("--show-context", is_flag=True, help="Text: also print what each node reads and what reads it."),
-    click.option("--statistics", is_flag=True, help="Print how often each rule reported, not the findings."),
+    click.option("--show-context", is_flag=True, help="Text: also print the inputs and the readers of each node."),
+    click.option("--statistics", is_flag=True, help="Print the number of findings of each rule only."),
     findings_option("--report", "reports"),
     output_format_option(*PRINTED),
     verbosity_options,
@@ -91,7 +91,7 @@ def settled(values: Values) -> "Settings":
     )
     settings = settle(given, isolated=values.get("isolated", False))
     if values.get("parser") and PARSER_TARGET not in settings.policy.targets:
-        raise UsageError(f"--parser asks for target {PARSER_TARGET} only", hint=f"add `--target {PARSER_TARGET}`")
+        raise UsageError(f"--parser needs target {PARSER_TARGET}", hint=f"add `--target {PARSER_TARGET}`")
     return settings
 
 
@@ -108,7 +108,8 @@ def refuse_with_fixes(options: dict[str, Any]) -> None:
         given.append("output_format")
     if given:
         raise UsageError(
-            f"--{given[0].replace('_', '-')} does not go with --fix or --diff", hint="validate again after"
+            f"--{given[0].replace('_', '-')} cannot be used with --fix or --diff",
+            hint="use a second run",
         )
 
 
@@ -146,9 +147,9 @@ def _without_known(report: "ValidateReport", settings: "Settings") -> "ValidateR
 
     compared = without_known(report, read_baseline(settings.baseline), settings.baseline.parent)
     if compared.gone:
-        _say(f"{compared.gone} findings of {settings.baseline} are gone; --write-baseline takes them out")
+        _say(f"{compared.gone} findings of {settings.baseline} are fixed; --write-baseline removes them from the file")
     if compared.worse:
-        _say(f"{compared.worse} findings are known and got worse; they count as new")
+        _say(f"{compared.worse} findings of the baseline got worse and count as new")
     return compared.report
 
 

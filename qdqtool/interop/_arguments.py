@@ -113,7 +113,7 @@ def granularity_of(
         return PerTensor()
     if len(scale_shape) == 1:
         if axis is None:
-            raise ArgumentError(f"axis is missing; a scale of {scale_shape[0]} elements needs the axis it belongs to")
+            raise ArgumentError(f"axis is missing; a scale of {scale_shape[0]} elements needs an axis")
         return PerAxis(axis)
     raise ArgumentError(
         f"block_size is missing; a scale of shape {list(scale_shape)} on a tensor of shape {list(shape)} is blocked"

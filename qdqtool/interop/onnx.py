@@ -46,7 +46,7 @@ class _Rules:
     def format(self, fmt: NumberFormat, first: int | None) -> None:
         """Raise ArgumentError unless the opset is at least ``first``; with None, no opset accepts ``fmt``."""
         if first is None:
-            raise ArgumentError(f"{fmt} is no legal quantized type here")
+            raise ArgumentError(f"{fmt} is not a legal quantized type here")
         self.require(str(fmt), first)
 
     def same_types(self, x: np.dtype[Any], scale: np.dtype[Any]) -> None:
@@ -141,7 +141,7 @@ def dequantize_linear(  # noqa: PLR0913 -- the operator's inputs and attributes
         rules.require("output_dtype", 23)
         output = _real(output_dtype, "output_dtype")
     elif output == FLOAT8E8M0:
-        raise ArgumentError("output_dtype is missing; a scale of type float8_e8m0fnu cannot give it")
+        raise ArgumentError("output_dtype is missing; a scale of type float8_e8m0fnu needs it")
     granularity = _granularity(step.shape, codes.shape, axis, block_size, rules)
     return affine.dequantize(codes, step, granularity, zero, output_dtype=output)
 
@@ -169,7 +169,7 @@ def _result_format(
         rules.require("output_dtype", 21)
         asked = formats.by_onnx_type(output_dtype) if isinstance(output_dtype, int) else format_of(output_dtype)
         if asked is None:
-            raise ArgumentError(f"output_dtype is {output_dtype}; it is no quantized type")
+            raise ArgumentError(f"output_dtype is {output_dtype}; it is not a quantized type")
     if zero_point is None:
         fmt = asked or formats.get("uint8")
         rules.format(fmt, fmt.first_opset.quantize)

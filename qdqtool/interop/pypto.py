@@ -29,8 +29,8 @@ __all__ = ["FORMULAS", "dequantize", "dequantize_graph"]
 Sign = Literal["add", "subtract"]
 
 FORMULAS: dict[Sign, str] = {
-    "add": "pypto.dequantize: (float(input) + zero_points) * scale, as its reference page has it",
-    "subtract": "pypto.dequantize: (float(input) - zero_points) * scale, as its kernels and tests have it",
+    "add": "pypto.dequantize: (float(input) + zero_points) * scale, according to its reference page",
+    "subtract": "pypto.dequantize: (float(input) - zero_points) * scale, according to its kernels and tests",
 }
 """Text for each sign, which :func:`dequantize_graph` writes into ``doc`` and into the first node."""
 

@@ -156,7 +156,7 @@ def _granularity(
         return PerTensor()
     if len(scale_shape) == 1:
         if axis is None:
-            raise ArgumentError(f"axis is missing; a scale of {scale_shape[0]} elements needs the axis it belongs to")
+            raise ArgumentError(f"axis is missing; a scale of {scale_shape[0]} elements needs an axis")
         if scale_shape[0] != shape[axis]:
             raise ArgumentError(f"scale has {scale_shape[0]} elements; axis {axis} of the input has {shape[axis]}")
         return PerAxis(axis)

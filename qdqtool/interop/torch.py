@@ -261,7 +261,7 @@ def _scales(scales: ArrayLike, rank: int) -> Array:
     with np.errstate(over="ignore"):
         used = steps.astype(FLOAT32)
     if not (np.isfinite(used) & (used > 0)).all():
-        raise ArgumentError("scale is not finite and greater than 0 in float32")
+        raise ArgumentError("scale must be finite and greater than 0 in float32")
     return steps
 
 

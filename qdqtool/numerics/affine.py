@@ -131,7 +131,7 @@ def quantize(  # noqa: PLR0913 -- the inputs and attributes of the operator
         ArgumentError: A shape, a type or the zero point is illegal, or ONNX does not quantize to ``fmt``.
     """
     if fmt.first_opset.quantize is None:
-        raise ArgumentError(f"format is {fmt}; nothing is quantized to it")
+        raise ArgumentError(f"format is {fmt}; ONNX does not quantize to it")
     x, scale = _single(x, "x", (*REAL_TYPES, np.dtype(np.int32))), _single(scale, "scale", SCALE_TYPES)
     divide = division(x.dtype, scale.dtype, None if precision is None else np.dtype(precision))
     zero = _zero_point(zero_point, fmt)

@@ -252,4 +252,4 @@ def _check_ranges(low: Array, high: Array, scheme: QuantScheme) -> None:
     if not scheme.symmetric and scheme.format.zero_point == "zero":
         raise ArgumentError(f"scheme is asymmetric; {scheme.format} allows only the zero point 0")
     if scheme.symmetric and scheme.format.low == 0 and np.any(low < 0):
-        raise ArgumentError(f"range begins at {low.min():g}; {scheme.format} without zero point begins at 0")
+        raise ArgumentError(f"range begins at {low.min():g}; {scheme.format} without zero point must begin at 0")

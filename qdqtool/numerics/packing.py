@@ -39,7 +39,7 @@ def pack(codes: Array, fmt: NumberFormat) -> Bytes:
         ArgumentError: ``codes`` have another type.
     """
     if codes.dtype != fmt.dtype:
-        raise ArgumentError(f"codes have type {codes.dtype}; {fmt} is stored from {fmt.dtype}")
+        raise ArgumentError(f"codes have type {codes.dtype}; {fmt} needs type {fmt.dtype}")
     flat = np.ascontiguousarray(codes).reshape(-1)
     if fmt.bits >= 8:
         return flat.astype(flat.dtype.newbyteorder("<"), copy=False).view(np.uint8)

@@ -63,7 +63,7 @@ def least_error(x: Array, scheme: QuantScheme, rule: ScaleRule) -> tuple[QuantPa
         ArgumentError: The scheme is not supported, or a value is not finite.
     """
     if not supports(scheme):
-        raise ArgumentError(f"scheme is {scheme}; scales are searched for in symmetric block schemes of few bits")
+        raise ArgumentError(f"scheme is {scheme}; a search for scales needs a symmetric block scheme of few bits")
     assert isinstance(scheme.granularity, Blocked)
     values = np.ascontiguousarray(x if x.dtype in (FLOAT32, FLOAT16) else x.astype(FLOAT32))
     shape, blocks = scheme.granularity.scale_shape(x.shape), BlockLayout.of(x.shape, scheme.granularity)

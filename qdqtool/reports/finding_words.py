@@ -104,7 +104,7 @@ def diagnosis(model: ModelReport, target: TargetReport, *, is_fixed: bool = Fals
     lines += [f"  {_cause(cause)}{'' if is_fixed else _edits(cause)}" for cause in target.causes]
     if model.per_tensor_weights:
         weights = plural(model.per_tensor_weights, "weight")
-        lines.append(f"  besides, {weights} with one scale for all channels: one scale for each keeps more accuracy")
+        lines.append(f"  also {weights} with one scale for all channels: one scale for each channel is more accurate")
     return (*lines, *_ways(model.path, target, is_fixed=is_fixed))
 
 
@@ -128,13 +128,13 @@ def _ways(path: str, target: TargetReport, *, is_fixed: bool) -> Iterator[str]:
     if is_repairable and all(each.safe_fix for each in errors):
         words = command("validate", path, *asked, "--fix", "-o", f"{made}.fixed.onnx")
         yield f"shortest way: `{escape(words)}`"
-        yield "a run proves the edits: `--data DATA` for open shapes; `--unsafe-fixes` where ONNX Runtime has no run"
+        yield "a run proves the edits: `--data DATA` for open shapes; `--unsafe-fixes` if ONNX Runtime cannot run them"
         return
     end = (*asked, "--calib-data", "DATA", "-o", f"{made}.new.onnx")
     yield f"shortest way: quantize the float model again: `{escape(command('quantize', 'FLOAT.onnx', *end))}`"
     if not any(cause.code == _OTHER_FORM for cause in target.causes):
         words = command("quantize", path, "--existing", "replace", *end)
-        yield f"without the float model: `{escape(words)}`; its weights keep the rounding that they have"
+        yield f"without the float model: `{escape(words)}`; its weights stay rounded"
 
 
 _OTHER_FORM = "QT403"

@@ -204,9 +204,7 @@ CASES = {
     "a speedup that cannot be read": Case(
         "bench int8.engine --speedup 1.2", "`--speedup '>=1.2x'`", then=(2, 4), leaves=("--speedup", "1.2")
     ),
-    "an engine without samples": Case(
-        "run int8.engine -o outputs.npz", "give them: `--data DATA`", then=(3, 4), fills=DATA
-    ),
+    "an engine without samples": Case("run int8.engine -o outputs.npz", "add `--data DATA`", then=(3, 4), fills=DATA),
     "blame without a baseline": Case(
         "check float.onnx --blame", "give `--baseline FLOAT.onnx`", fills={"FLOAT.onnx": "float.onnx"}
     ),
@@ -328,7 +326,7 @@ CASES = {
     ),
     "an option of --fix": Case(
         "validate bad.onnx --unsafe-fixes",
-        "add `--fix`; or `--diff`, to only look",
+        "add `--fix`, or `--diff` to only print the changes",
         adds={0: "-o OUT.onnx"},
         then=(0, 1),
     ),
@@ -438,7 +436,7 @@ CASES = {
     ),
     "a profile without shapes": Case(
         "build open.onnx -o e --skip-validate --profile 1 --opt-shapes x:2x3x8x8",
-        "give them behind it, for example: `--profile {} --opt-shapes NAME",
+        "add shapes after it, for example: `--profile {} --opt-shapes NAME",
         fills={"NAME:1x3x320x320": "x:1x3x8x8"},
         needs="tensorrt_rtx",
     ),
@@ -589,7 +587,7 @@ ELSEWHERE = {
     "quantizes the whole model anew": "tests/quantization/planning/test_existing_pairs.py has the model",
     "a fault of qdqtool": "no model is known that gives it",
     "the same calibration again": "tests/quantization/ranges/test_checkpoint.py goes on with one",
-    "take it out of the recipe": "tests/cli/test_recipe_file.py names it on the command line",
+    "remove it from the recipe": "tests/cli/test_recipe_file.py names it on the command line",
     "`--no-build` converts without an engine": "tests/jobs/conversion/test_convert.py takes the builder away",
     "`dask scheduler` prints": "tests/quantization/cluster/test_connection.py starts one",
     "name the address that `dask scheduler` prints": "the same",

@@ -51,5 +51,5 @@ def test_no_hint_names_a_file_that_is_gone(tmp_path: Path):
             tensor.CopyFrom(onnx.numpy_helper.from_array(np.array(-1, np.float32), tensor.name))
     with pytest.raises(BuildRefusedError) as told:
         qdqtool.build_engine(quantized, tmp_path / "m.engine", backend="tensorrt-rtx")
-    assert told.value.hint == "save the model to a file and build that: the message then says what to run on it"
+    assert told.value.hint == "save the model to a file and build the file: then the message names a command for it"
     assert not (tmp_path / "m.engine").exists()

@@ -95,7 +95,7 @@ def test_weights_beside_the_model_are_inside_the_model_in_memory(tmp_path: Path)
     onnx.save(proto, tmp_path / "m.onnx")
     report = qdqtool.quantize_model(tmp_path / "m.onnx", ROWS)
     assert bytes_of(report) == bytes_of(qdqtool.quantize_model(conv_model(), ROWS))
-    with pytest.raises(UsageError, match="external_data is 'always', and no output is named"):
+    with pytest.raises(UsageError, match="external_data is 'always', but output is not given"):
         qdqtool.quantize_model(conv_model(), ROWS, external_data="always")
 
 
@@ -117,9 +117,9 @@ def test_a_result_that_no_proto_holds_needs_an_output(monkeypatch: pytest.Monkey
     if limit > 100:
         assert qdqtool.quantize_model(conv_model(), ROWS).output_model is not None
         return
-    with pytest.raises(UsageError, match="passes 2 GiB, which no ModelProto in memory holds") as told:
+    with pytest.raises(UsageError, match="is larger than 2 GiB, the limit of a ModelProto in memory") as told:
         qdqtool.quantize_model(conv_model(), ROWS)
-    assert told.value.hint == "name an output: output='OUT.onnx'; its weights go to a file beside it"
+    assert told.value.hint == "give output='OUT.onnx'; the weights are then written to a file beside it"
 
 
 def test_options_as_keywords_change_the_model_as_objects_do(tmp_path: Path):

@@ -72,7 +72,7 @@ def test_unsafe_fixes_state_the_loss(fix, write, tmp_path: Path):
     assert done.code == 0
     assert "scale 0.1, zero point -12 becomes scale 0.109449, 1.09 times as wide" in done.out
     assert "SQNR against before" in done.out
-    assert "to its own noise: before" in done.out
+    assert "SQNR to its float model: before" in done.out
 
 
 def test_what_cannot_be_proven_is_not_safe(fix, write, tmp_path: Path):
@@ -139,8 +139,8 @@ def test_the_json_report_lists_every_change(fix, write, tmp_path: Path):
     [
         ("a.onnx --fix", "a fixed model needs one place to go to"),
         ("a.onnx --fix --in-place --diff", "a fixed model needs one place to go to"),
-        ("a.onnx --unsafe-fixes", "--unsafe-fixes goes with --fix or --diff"),
-        ("a.onnx -o out.onnx", "-o goes with --fix or --diff"),
+        ("a.onnx --unsafe-fixes", "--unsafe-fixes needs --fix or --diff"),
+        ("a.onnx -o out.onnx", "-o needs --fix or --diff"),
         ("a.onnx b.onnx --fix -o c.onnx", "-o names one file for 2 models"),
         ("a.onnx --fix -o a.onnx", "inputs are never overwritten"),
     ],

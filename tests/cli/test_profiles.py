@@ -77,8 +77,8 @@ def test_shapes_belong_to_the_profile_in_front_of_them(words, expected):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--profile", "one", "--opt-shapes", A], "'one' is no number"),
-        (["--profile", "-1", "--opt-shapes", A], "'-1' is no number"),
+        (["--profile", "one", "--opt-shapes", A], "'one' is not a number"),
+        (["--profile", "-1", "--opt-shapes", A], "'-1' is not a number"),
         (["--profile", "2", "--opt-shapes", A], "--profile 1 is missing"),
         (["--profile", "1", "--opt-shapes", A, "--profile", "1", "--opt-shapes", B], "--profile 1 is given twice"),
         (["--opt-shapes", A, "--profile", "0", "--opt-shapes", B], "--profile 0 is given twice"),

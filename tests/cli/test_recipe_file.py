@@ -61,7 +61,7 @@ def test_what_is_commented_out_is_legal_with_a_value():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("sampels = 3", "'sampels' is no option; did you mean 'samples'?"),
+        ("sampels = 3", "'sampels' is not an option; did you mean 'samples'?"),
         ("samples = 'x'", 'samples is "x"; expected an integer'),
         ("samples = true", "samples is true; expected an integer"),
         ("samples = 0", "samples: 0 is not in the range x>=1."),
@@ -72,7 +72,7 @@ def test_what_is_commented_out_is_legal_with_a_value():
         ("existing = 3", 'existing is 3; expected one of "refuse", "keep", "replace"'),
         ("existing = 'kep'", "existing: 'kep' is not one of"),
         ("nodes-to-exclude = [1]", "nodes-to-exclude is [1]; expected a string or a list of strings"),
-        ("[quantize]\nsamples = 3", "'quantize' is no option"),
+        ("[quantize]\nsamples = 3", "'quantize' is not an option"),
         ("[samples]\nn = 3", "samples is a table; expected an integer"),
         ("samples = 3\nseed = x\n", "is not valid TOML: Invalid value (at line 2, column 8)"),
         ("profile = '1'", "profile is allowed on the command line only"),
@@ -105,7 +105,7 @@ def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, text: str, said: str)
 )
 def test_no_recipe_executes_code(tmp_path: Path, line: str):
     (tmp_path / "evil.py").write_text("raise SystemExit(99)")
-    with pytest.raises(UsageError, match=r"executes no code|is no option"):
+    with pytest.raises(UsageError, match=r"must not run code|is not an option"):
         read(tmp_path / "r.toml", line)
 
 

@@ -53,12 +53,12 @@ def test_a_search_without_success_leaves_its_reason(tmp_path: Path):
     [
         (["--report", "pdf=x"], "'pdf=x' is not FORMAT=FILE with one of text, json, "),
         (["--report", "htm=x"], "did you mean 'html'"),
-        (["--report", "html"], "'html' names no file; write html=FILE"),
+        (["--report", "html"], "'html' has no file name; write html=FILE"),
         (["--report", "html=absent/x"], "output folder absent does not exist"),
         (["--report", "html=m.onnx"], "output m.onnx is also an input"),
         (["--report", "html=b.onnx", "--baseline", "b.onnx"], "output b.onnx is also an input"),
         (["--report", "html=x", "--report", "json=x"], "two outputs have the same name"),
-        (["--report", "html=x", "--save-outputs", "x"], "--report x is also another output"),
+        (["--report", "html=x", "--save-outputs", "x"], "--report x is the file of two outputs"),
     ],
 )
 def test_wrong_files_are_refused_before_anything_is_read(words: list[str], said: str, tmp_path: Path):
@@ -73,7 +73,7 @@ def test_wrong_files_are_refused_before_anything_is_read(words: list[str], said:
 def test_list_matches_has_no_report(tmp_path: Path):
     done = qdqtool("quantize", SAMPLE / "model.onnx", "--list-matches", "--report", f"html={tmp_path / 'p.html'}")
     assert done.code == 2
-    assert "does not go with --list-matches" in done.err
+    assert "cannot be used with --list-matches" in done.err
 
 
 def test_validate_writes_a_page_beside_its_other_formats(quantized: Path, tmp_path: Path):

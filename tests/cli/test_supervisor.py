@@ -192,7 +192,7 @@ def test_a_crash_under_a_limit_of_memory_is_the_machine(tmp_path: Path):
     process = start(tmp_path, "os.abort()", preexec_fn=limit)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 4
-    assert "a library crashed with SIGABRT; nothing was left behind\nhint: this happens where memory is short" in err
+    assert "a library crashed with SIGABRT; nothing was left behind\nhint: this happens if memory is short" in err
 
 
 @pytest.mark.slow(reason="waits for the grace of the supervisor")

@@ -102,7 +102,7 @@ def test_a_baseline_is_adopted_and_only_new_findings_fail(project: Path):
     onnx.save(rules.get("QP101").INVALID[1].model(), project / "models" / "bad.onnx")
     changed = qdqtool(*words, "--baseline", "known.json", cwd=project)
     assert changed.code == 1
-    assert "are gone; --write-baseline takes them out" in changed.err
+    assert "are fixed; --write-baseline removes them from the file" in changed.err
 
 
 def test_a_baseline_that_the_settings_name(project: Path):
@@ -161,14 +161,14 @@ def test_models_in_processes_are_reported_in_order(project: Path):
         (["--baseline", "a", "--write-baseline", "b"], "exclude each other"),
         (["--statistics", "--output-format", "sarif"], "no output format sarif"),
         (["--report", "sarfi=x"], "did you mean 'sarif'"),
-        (["--report", "sarif"], "'sarif' names no file; write sarif=FILE"),
+        (["--report", "sarif"], "'sarif' has no file name; write sarif=FILE"),
         (["--report", "=x"], "is not FORMAT=FILE"),
         (["--report", "sarif=no/such/folder/x"], "output folder no/such/folder does not exist"),
-        (["--report", "html=x", "models/good.onnx"], "shows one model, and 2 are given"),
+        (["--report", "html=x", "models/good.onnx"], "needs one model, and 2 are given"),
         (["--extend-select", "QX"], "neither ALL nor"),
         (["--jobs", "0"], "Invalid value"),
-        (["--diff", "--statistics"], "does not go with --fix"),
-        (["--diff", "--output-format", "sarif"], "does not go with --fix"),
+        (["--diff", "--statistics"], "cannot be used with --fix"),
+        (["--diff", "--output-format", "sarif"], "cannot be used with --fix"),
     ],
 )
 def test_wrong_usage(words: list[str], said: str, project: Path):

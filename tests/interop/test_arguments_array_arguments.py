@@ -156,7 +156,7 @@ def test_a_block_size_of_zero_is_none():
 @pytest.mark.parametrize(
     ("scale_shape", "axis", "block_size", "message"),
     [
-        ((3,), None, None, "axis is missing; a scale of 3 elements needs the axis it belongs to"),
+        ((3,), None, None, "axis is missing; a scale of 3 elements needs an axis"),
         ((3, 2), None, 2, "axis is missing; block_size needs the axis along which the blocks lie"),
         ((3, 2), 1, None, r"block_size is missing; a scale of shape \[3, 2\] on a tensor of shape \[3, 4\] is blocked"),
     ],

@@ -91,7 +91,7 @@ def test_per_channel_parameters_are_given_back():
         (lambda: torch.quantize_per_tensor(np.zeros(1), 1, 0, "qint8"), "input has type float64; legal: float32"),
         (lambda: torch.quantize_per_tensor([1], 1, 300, "quint8"), "zero_point is 300; uint8 allows 0 to 255"),
         (lambda: torch.quantize_per_tensor([1], 1, 0.5, "quint8"), "zero_point has type float64; legal: integers"),
-        (lambda: torch.quantize_per_tensor([1], 0, 0, "quint8"), "scale is not finite and greater than 0"),
+        (lambda: torch.quantize_per_tensor([1], 0, 0, "quint8"), "scale must be finite and greater than 0"),
         (lambda: torch.quantize_per_tensor([1], 1, 0, "int4"), "dtype is int4; legal: qint8, quint8, qint32"),
         (lambda: torch.quantize_per_channel([[1]], [1], [0], -1, "qint8"), "axis is -1; legal: 0 to 1"),
         (

@@ -63,8 +63,8 @@ def test_the_command_does_what_its_help_says(tmp_path: Path):
     done = qdqtool("inspect", path)
 
     assert done.code == 0
-    assert "external data is missing: m.data; scales stored there are not known" in done.out
-    assert "a file of external data need not be there" in " ".join(qdqtool("inspect", "--help").out.split())
+    assert "external data is missing: m.data; scales in these files are unknown" in done.out
+    assert "external data may be missing" in " ".join(qdqtool("inspect", "--help").out.split())
 
 
 def test_data_outside_the_folder_is_refused_all_the_same(tmp_path: Path):

@@ -107,4 +107,4 @@ def test_the_command_prints_what_ran_and_takes_a_part_of_the_samples(folder, mon
 def test_the_command_needs_samples(folder):
     done = qdqtool("run", "e.engine", "-o", "o.npz")
     assert done.code == 2
-    assert "hint: give them: `--data DATA`" in done.err
+    assert "hint: add `--data DATA`" in done.err

@@ -222,7 +222,7 @@ def test_inputs_are_left_alone():
     [
         ((np.zeros(3, np.int64), ONE, INT8, PerTensor()), "x has type int64; legal: float32"),
         ((np.zeros(3, np.float32), np.int32(1), INT8, PerTensor()), "scale has type int32; legal: float32"),
-        ((np.zeros(3, np.float32), ONE, formats.get("int32"), PerTensor()), "format is int32; nothing is quantized"),
+        ((np.zeros(3, np.float32), ONE, formats.get("int32"), PerTensor()), "format is int32; ONNX does not quantize"),
         ((np.zeros(3, np.float32), np.ones(2, np.float32), INT8, PerAxis(0)), r"scale has shape \[2\].*needs \[3\]"),
         ((np.zeros(3, np.float32), ONE, UINT8, PerTensor(), np.asarray(-1)), "zero_point is -1; uint8 allows 0 to 255"),
         (

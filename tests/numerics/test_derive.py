@@ -317,7 +317,7 @@ def test_the_search_keeps_the_larger_range_on_a_tie():
 
 
 def test_the_search_refuses_ranges_that_its_scheme_does_not_cover():
-    with pytest.raises(ArgumentError, match="range begins at -1; uint8 without zero point begins at 0"):
+    with pytest.raises(ArgumentError, match="range begins at -1; uint8 without zero point must begin at 0"):
         scale_by_mse(np.float32([-1, 1]), scheme("uint8"))
 
 
@@ -327,7 +327,7 @@ def test_the_search_refuses_ranges_that_its_scheme_does_not_cover():
         (1, 0, scheme("int8"), "range is 1 to 0; both ends must be finite and in order"),
         ([0, np.nan], [1, 1], scheme("int8", PerAxis(0)), r"range is nan to 1 at index \[1\]"),
         (0, np.inf, scheme("int8"), "range is 0 to inf"),
-        (-1, 1, scheme("uint8"), "range begins at -1; uint8 without zero point begins at 0"),
+        (-1, 1, scheme("uint8"), "range begins at -1; uint8 without zero point must begin at 0"),
         ([-1, 0, -2], [1, 1, 1], scheme("uint8", PerAxis(0)), "range begins at -2; uint8"),
         (-1, 1, scheme("float8e4m3fn", symmetric=False), "asymmetric; float8e4m3fn allows only the zero point 0"),
     ],

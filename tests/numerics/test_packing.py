@@ -68,7 +68,7 @@ def test_a_wrong_number_of_bytes_is_refused():
 
 
 def test_a_wrong_type_is_refused():
-    with pytest.raises(ArgumentError, match="codes have type int8; int4 is stored from int4"):
+    with pytest.raises(ArgumentError, match="codes have type int8; int4 needs type int4"):
         pack(np.zeros(2, np.int8), formats.get("int4"))
 
 

@@ -132,7 +132,7 @@ OTHERS = [
 @pytest.mark.parametrize("scheme", OTHERS, ids=str)
 def test_other_schemes_are_refused(scheme):
     assert not search.supports(scheme)
-    expected = f"scheme is {scheme}; scales are searched for in symmetric block schemes of few bits"
+    expected = f"scheme is {scheme}; a search for scales needs a symmetric block scheme of few bits"
     with pytest.raises(ArgumentError, match=f"^{expected}$"):
         search.least_error(weights(), scheme, ScaleRule())
 

@@ -48,7 +48,7 @@ BAD = {
     "a broken graph": ("onnx", "agraph (float[1,2] x) => { }", "ParseError"),
     "an unknown key of a plan": ("toml plan-file", f"{GOOD['toml plan-file']}\naxes = 0", "unknown key 'axes'"),
     "an unknown setting": ("toml settings-file", 'target = ["tensorrt"]', "unknown setting 'target'"),
-    "an unknown option of a recipe": ("toml recipe", 'mode = "int8"', "'mode' is no option"),
+    "an unknown option of a recipe": ("toml recipe", 'mode = "int8"', "'mode' is not an option"),
     "a wrong value in a recipe": ("toml recipe", 'samples = "all"', 'samples is "all"; expected an integer'),
     "an unknown hook": ("yaml pre-commit", "repos: [{hooks: [{id: qdqtool-build}]}]", "no hook qdqtool-build"),
     "a wrong option of a hook": (

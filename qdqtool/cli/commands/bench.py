@@ -29,10 +29,10 @@ def command(context: click.Context, /, *, engine: Path, output_format: str, **wo
     """Time ENGINE on the GPU of this machine.
 
     ENGINE is an engine of TensorRT or TensorRT for RTX; or an ONNX model, which ONNX Runtime's provider for TensorRT
-    for RTX compiles and runs. With --against the two are run in turn, so that clocks that drift change both times
-    alike. Without a GPU, its driver or a package the command ends with exit code 4.
+    for RTX compiles and runs. With --against, the two engines run in turn, so that a change of the clock frequency
+    affects both times. Without a GPU, its driver or a package the command ends with exit code 4.
 
-    This command has never run on a GPU so far: `qdqtool explain build` has what was tested.
+    This command has never run on a GPU so far: `qdqtool explain build` lists what was tested.
     """
     from qdqtool.engines.gpu.requirements import require_gpu
     from qdqtool.engines.gpu.speedup_gate import parse_speedup

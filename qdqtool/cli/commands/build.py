@@ -55,12 +55,12 @@ LAYOUT = Layout(
 def command(
     ctx: click.Context, /, *, model: Path, output: Path, backend: str, output_format: str, **words: Any
 ) -> None:
-    """Build a TensorRT engine from MODEL and report what each quantized node runs in.
+    """Build a TensorRT engine from MODEL and report the precision of each quantized node.
 
     MODEL is validated for the backend first. Parsing and building run in a process of their own, so that a crash or a
-    time-out ends in a message. The first dimension of a dynamic input becomes 1 unless a shape is given; every other
-    dynamic dimension needs one. --input-shapes writes shapes into the model and folds what that decides, as does
-    --input-values with an input such as a sampling rate.
+    time-out ends in a message. A dynamic first dimension of an input becomes 1 unless a shape is given; every other
+    dynamic dimension needs a shape. --input-shapes writes shapes into the model and folds nodes that become constant.
+    --input-values does the same with the values of an input, such as a sampling rate.
     """
     from qdqtool.engines.build.options import build_request
     from qdqtool.engines.build.refusal import refused_report

@@ -46,7 +46,7 @@ LAYOUT = Layout(
 
 
 @click.command(
-    cls=SectionedCommand, layout=LAYOUT, short_help="Run a float model over data and keep the ranges of its tensors."
+    cls=SectionedCommand, layout=LAYOUT, short_help="Run a float model over data and write the ranges of its tensors."
 )
 @model_argument()
 @output_option("The ranges file to write, JSON.", is_binary=False)
@@ -55,9 +55,9 @@ LAYOUT = Layout(
 def command(*, model: Path, output: Path, output_format: str, shard: str | None, **words: Any) -> None:
     """Run MODEL over data and write the range of every tensor that `qdqtool quantize` would quantize.
 
-    `qdqtool quantize --calibration-cache RANGES` then gives the same bytes as quantizing with the data, and runs
-    nothing. Every sample is checked before the first run. RANGES keeps the progress, also at Ctrl-C: the same command
-    continues from there. `qdqtool explain data` describes data, `qdqtool explain files` the ranges file,
+    `qdqtool quantize --calibration-cache RANGES` then writes the same bytes as with the data, and does not run the
+    model. Every sample is checked before the first run. RANGES keeps the progress, also at Ctrl-C: run the same
+    command again to continue. `qdqtool explain data` describes data, `qdqtool explain files` the ranges file,
     `qdqtool explain scale-out` a calibration on several machines.
     """
     from qdqtool.jobs.calibrate import CalibrationPlace, calibrate_to_file

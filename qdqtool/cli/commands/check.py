@@ -74,15 +74,17 @@ def command(
 ) -> None:
     """Check the numbers of MODEL, or of all models that a settings file lists.
 
-    Every QuantizeLinear and DequantizeLinear is evaluated by qdqtool's own core on the values it really had in the
-    ONNX Runtime CPU reference, and must agree in every bit. Every DQ must undo the Q before it, every scale must fit
-    the values that its Q reads, and no output may have NaN or infinities. With --baseline, outputs, activations and
-    packed weights are compared with the float model, and no output may be lost; with --outputs, what another machine
-    made of the same --data is compared with the reference, and with --engine, what an engine makes of it on the GPU
-    of this one. Where an output misses a gate, the layers that cost it most are named, with the options that leave
+    The model runs in ONNX Runtime on the CPU. qdqtool computes the result of every QuantizeLinear and
+    DequantizeLinear again, and every bit must be equal. Every DQ must undo the Q before it, every scale must fit the
+    values that its Q reads, and no output may have NaN or infinities.
+
+    --baseline also compares outputs, activations and packed weights with the float model. --outputs compares the
+    outputs of another machine for the same --data, and --engine the outputs of an engine on the GPU of this machine.
+    If an output misses a gate, the report names the layers that cause most of its error, and the options that leave
     them in float.
 
-    Exit code 1 when a gate is missed, and with --strict for a warning; `qdqtool explain check` explains the gates.
+    The exit code is 1 if a gate is missed; with --strict, also for a warning. `qdqtool explain check` explains the
+    gates.
     """
     if words["engine"] is not None:
         from qdqtool.engines.gpu.requirements import require_gpu
@@ -113,9 +115,9 @@ def _check_models(context: click.Context, config: Path | None, output_format: st
     given = {name: word for name, word in words.items() if sources[name] is ParameterSource.COMMANDLINE}
     for each in of_command_line(CheckCommand):
         if each.kind.form in NAMES_FILE and each.name in given:
-            raise click.UsageError(f"{each.flag} belongs to one model: name MODEL, or put it into its [[check]] table.")
+            raise click.UsageError(f"{each.flag} is for one model: name MODEL, or set it in a [[check]] table.")
     if any(each == "html" for each, _ in context.meta.get(REPORTS_KEY, ())):
-        raise click.UsageError("--report html shows one model: name MODEL.")
+        raise click.UsageError("--report html needs one model: name MODEL.")
     settings = config or find_settings()
     if settings is None:
         raise UsageError("no MODEL is given, and there is no settings file that lists models", hint=LIST_HINT)

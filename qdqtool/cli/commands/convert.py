@@ -81,8 +81,8 @@ LAYOUT = Layout(
     type=click.Path(path_type=Path),
     metavar="FOLDER",
     required=True,
-    help="The folder for model, plan, ranges, engine, manifest, report.json and report.html. Its files of an earlier "
-    "conversion are replaced or removed, others stay.",
+    help="The folder for model, plan, ranges, engine, manifest, report.json and report.html. Files of an "
+    "earlier conversion are replaced or removed; other files stay.",
 )
 @options_of(ConvertCommand)
 @profile_option()
@@ -93,7 +93,7 @@ LAYOUT = Layout(
     is_eager=True,
     expose_value=False,
     callback=read_recipe,
-    help="Take options from this file, by their long names; the command line wins.",
+    help="Read options from this file, by their long names. Options on the command line take precedence.",
 )
 @click.option(
     "--write-recipe",
@@ -101,7 +101,7 @@ LAYOUT = Layout(
     is_eager=True,
     expose_value=False,
     callback=write_recipe,
-    help="Print a recipe with all options and their defaults, and stop.",
+    help="Print a recipe with all options and their defaults, and do nothing else.",
 )
 @reports_option()
 @report_options

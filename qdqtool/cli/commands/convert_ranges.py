@@ -16,7 +16,7 @@ from qdqtool.cli.options import emit, output_option, report_options
     "--calibration-method",
     metavar="METHOD",
     shell_complete=offer(units("quantization.ranges.calibrators")),
-    help="How ranges become thresholds.  [default: the one that they were calibrated for]",
+    help="Method that computes thresholds from ranges.  [default: the method that the ranges were calibrated for]",
 )
 @report_options
 def command(*, ranges: Path, output: Path, to: str, calibration_method: str | None, output_format: str) -> None:

@@ -18,15 +18,15 @@ EXIT_LOST = 1
 def command(
     context: click.Context, /, *, before: Path, after: Path, assert_preserved: bool, output_format: str
 ) -> None:
-    """Show which Q/DQ pairs of BEFORE are gone, different or elsewhere in AFTER, and which are new.
+    """Show which Q/DQ pairs of BEFORE are removed, changed or moved in AFTER, and which pairs are new.
 
-    Nodes are matched by name and by structure, so renamed tensors make no difference. A weight stored as codes and one
-    behind Q and DQ are equal when codes and scales are.
+    Nodes are matched by name and by structure, so renamed tensors are no difference. A weight stored as codes equals a
+    float weight with a Q/DQ pair if codes and scales are equal.
 
-    With --assert-preserved the exit code is 1 when a pair of BEFORE is removed or changed, or when its readers get
-    other values: behind a pair that moved across an operator that computes something, or behind an added pair that
-    quantizes again. It is 1 too when BEFORE has no pairs. A gate for simplifiers, optimizers and exporters. Pairs that
-    moved across a Transpose or another operator that only moves values pass, and pairs on tensors that were float.
+    --assert-preserved is a gate for simplifiers, optimizers and exporters. The exit code is 1 if BEFORE has no pairs,
+    or if a pair of BEFORE is removed or changed. It is also 1 if a pair moved across an operator that computes
+    something, or if an added pair quantizes a quantized tensor again: then nodes read other values. The gate accepts
+    pairs that moved across an operator that only moves values, such as Transpose, and new pairs on float tensors.
     """
     from qdqtool.jobs.diff import diff_models
 

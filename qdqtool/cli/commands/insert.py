@@ -11,19 +11,20 @@ from qdqtool.jobs.options import InsertCommand
 from qdqtool.options import COMMAND_LINE
 
 
-@click.command(short_help="Put Q/DQ nodes with the constant scales of a plan into a model.")
+@click.command(short_help="Insert Q/DQ nodes with the constant scales of a plan into a model.")
 @model_argument()
 @click.option(
     "--plan",
     type=click.Path(path_type=Path),
-    help="Plan file, TOML or JSON: which tensors, which format, which scales (`qdqtool explain files`).",
+    help="Plan file, TOML or JSON, with tensors, formats and scales (`qdqtool explain files`).",
 )
 @click.option(
     "--encodings",
     type=click.Path(path_type=Path),
     metavar="RANGES",
-    help="Instead of a plan: ranges of another tool, put where the target computes in their format. TensorRT "
-    "calibration cache, ONNX Runtime calibration table, AIMET encodings or npz (`qdqtool explain other-tools`).",
+    help="Use the ranges of another tool instead of a plan: a TensorRT calibration cache, an ONNX Runtime calibration "
+    "table, AIMET encodings or npz (`qdqtool explain other-tools`). Pairs are placed where the target computes in this "
+    "format.",
 )
 @output_option("The quantized model to write.")
 @options_of(InsertCommand)
@@ -31,11 +32,11 @@ from qdqtool.options import COMMAND_LINE
 def command(
     *, model: Path, plan: Path | None, encodings: Path | None, output: Path, output_format: str, **words: Any
 ) -> None:
-    """Put Q/DQ nodes with constant scales into MODEL: those of a plan, or of ranges that another tool found.
+    """Insert Q/DQ nodes with constant scales into MODEL, from a plan or from the ranges of another tool.
 
-    Every tensor that the plan names gets one QuantizeLinear/DequantizeLinear pair, shared by the consumers it is meant
-    for; constants are stored as codes with a DequantizeLinear. Nothing else in the file changes; opset and IR version
-    are raised only as far as the formats need.
+    Every tensor that the plan names gets one QuantizeLinear/DequantizeLinear pair, shared by the consumers in
+    the plan. Constants are stored as codes with a DequantizeLinear. Nothing else in the file changes, except that opset
+    and IR version are raised if the formats need it.
     """
     from qdqtool.errors import UsageError
     from qdqtool.jobs.insert import insert_encodings, insert_plan

@@ -16,10 +16,10 @@ def command(*, model: Path, tensors: bool, output_format: str) -> None:
     """Show what is quantized in MODEL and what is not.
 
     Prints the Q/DQ inventory by type and granularity with scale ranges, the coverage of quantizable operators, sizes
-    and opsets. Weights are not read: a file of external data need not be there.
+    and opsets. Weights are not read, so external data may be missing.
 
-    MODEL may also be an engine that build wrote, or its manifest: prints the kernels of the engine with their types
-    and bytes, and the conversions between floats and codes that they prove.
+    MODEL may also be an engine that `qdqtool build` wrote, or its manifest. Then the command prints the kernels of the
+    engine with their types and bytes, and the conversions between floats and codes.
     """
     from qdqtool.engines.build.engine_map import has_manifest, is_engine
 
@@ -27,7 +27,7 @@ def command(*, model: Path, tensors: bool, output_format: str) -> None:
         from qdqtool.jobs.inspect_engine import inspect_engine
 
         if tensors:
-            raise UsageError("--tensors is for models: an engine keeps no list of them", hint="leave the option out")
+            raise UsageError("--tensors needs a model: an engine has no list of tensors", hint="leave the option out")
         emit(inspect_engine(model), output_format, "engine_map")
         return
     from qdqtool.jobs.inspect import inspect_model

@@ -10,19 +10,21 @@ from qdqtool.cli.options import emit, model_argument, output_option, report_opti
 from qdqtool.jobs.options import NormalizeCommand
 
 
-@click.command(short_help="Rewrite foreign forms of quantization as Q/DQ.")
+@click.command(short_help="Rewrite the quantization of other tools as Q/DQ.")
 @model_argument()
 @output_option("The model to write.")
 @options_of(NormalizeCommand)
 @report_options
 def command(*, model: Path, output: Path, output_format: str, **words: Any) -> None:
-    """Rewrite what other tools write for quantization in MODEL as QuantizeLinear/DequantizeLinear.
+    """Rewrite the quantization of other tools in MODEL as QuantizeLinear/DequantizeLinear.
 
-    Operators on codes (QLinearConv, QLinearMatMul), products of data that is quantized at run time (MatMulInteger),
-    weights in blocks (MatMulNBits), QONNX, Q/DQ of com.microsoft and of TensorRT, quantization spelled out in Div,
-    Round, Clip and Mul, codes that Cast and Mul dequantize, Clips and idle Casts of codes, biases stored as codes,
-    computed scales, and unsigned codes that signed ones can hold. Outputs are compared in ONNX Runtime: each change is
-    proven, or the difference is printed.
+    Rewritten operators: QLinearConv and QLinearMatMul, MatMulInteger (data quantized at run time), MatMulNBits (weights
+    in blocks), the operators of QONNX, and Q/DQ of com.microsoft and of TensorRT.
+
+    Rewritten groups of nodes: Div, Round, Clip and Mul that quantize; Cast and Mul that dequantize; Clip and needless
+    Cast of codes; computed scales. Biases stored as codes are rewritten too, and unsigned codes that fit a signed type.
+
+    The outputs of both models are compared in ONNX Runtime. The report shows that they are equal, or the difference.
     """
     from qdqtool.jobs.normalize import normalize_model
     from qdqtool.samples.request import data_request

@@ -55,12 +55,12 @@ LAYOUT = Layout(
 @reports_option()
 @report_options
 def command(*, model: Path, output: Path | None, output_format: str, list_matches: bool, **words: Any) -> None:
-    """Quantize MODEL, a float model, with calibration data, or only its weights without.
+    """Quantize the float model MODEL with calibration data; without data, quantize only its weights.
 
-    Weights are prepared where that provably changes no result. Pairs are placed where the target computes in the
-    formats of the mode, and ranges are found on the data. The result is written if it passes `qdqtool validate` for the
-    target. The same input gives the same bytes. The report names every quantizable node that was left in float, and
-    why.
+    Weights are prepared if this provably changes no result. Pairs are placed where the target computes in the
+    formats of the mode. Ranges are measured on the data. The result is written if it passes `qdqtool validate` for the
+    target. The same input gives the same bytes. The report lists every quantizable node that stays in float, with
+    the reason.
     """
     from qdqtool.errors import UsageError
     from qdqtool.jobs import matches, quantize
@@ -68,12 +68,14 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
 
     if list_matches:
         if has_reports(click.get_current_context()):
-            raise UsageError("--report does not go with --list-matches: nothing is quantized")
+            raise UsageError("--report cannot be used with --list-matches: nothing is quantized")
         recipe = recipe_request(values_of(QuantizeCommand, words))
         emit(matches.list_matches(model, recipe), output_format, "matches")
         return
     if output is None:
-        raise UsageError("no output is named", hint="`-o OUT.onnx`; or `--list-matches` to see what would be done")
+        raise UsageError(
+            "no output file is given", hint="add `-o OUT.onnx`; or `--list-matches` to list what would be quantized"
+        )
     data, options = quantize_request(values_of(QuantizeCommand, words), COMMAND_LINE)
     with step_progress() as (_, progress, tick):
         report = quantize.quantize_model(model, data, output, options, progress, tick)

@@ -16,7 +16,7 @@ from qdqtool.options import build
 LAYOUT = Layout(
     terms={
         "Failures": (
-            ("build, check", "The same refusals, missed gates or message of that command of qdqtool."),
+            ("build, check", "`qdqtool build` or `check` ends with the same refusals, missed gates or message."),
             ("COMMAND", "The same exit code or signal, and the same last line on stderr, or else on stdout."),
             ("alike", "Names, numbers and paths in a message may differ. A time-out is a failure of its own."),
         )
@@ -52,10 +52,10 @@ def command(
 ) -> None:
     """Find the smallest model on which a command fails as it does on MODEL.
 
-    Nodes are cut out, bodies and local functions taken apart, attributes and weights made plain and tensors small, as
-    long as the command fails alike. Each run is a process of its own, so crashes and time-outs can be reduced too. The
-    command first runs twice on MODEL. Beside the result goes a report
-    with the command, the error and the versions. Ctrl-C leaves the smallest model so far.
+    The search removes nodes, takes apart bodies and local functions, simplifies attributes and weights, and makes
+    tensors smaller. It keeps a change if the command still fails alike. Each run is a process of its own, so crashes
+    and time-outs can be reduced too. The command first runs twice on MODEL. A report with the command, the error and
+    the versions is written beside the result. Ctrl-C ends the search with the smallest model so far.
     """
     from qdqtool.jobs.reduce import reduce_model
 

@@ -29,23 +29,23 @@ LAYOUT = Layout(
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="REPORT.json",
-    help="A report of a second model, which the first is compared with; repeat it for each report.",
+    help="A report of a second model, to compare with the first model; repeat the option for each report.",
 )
 @report_options
 def command(*, saved: tuple[Path, ...], output: Path, against: tuple[Path, ...], output_format: str) -> None:
     """Write one HTML page about a quantized model.
 
-    Each REPORT.json is what `--output-format json` of quantize, validate, check, build, sensitivity or inspect printed,
-    or report.json of convert. No model is read. The page shows the verdict first, then gates, data, versions, accuracy,
-    layers, precision, sizes and findings. It is one file that needs no network.
+    Each REPORT.json is the output of quantize, validate, check, build, sensitivity or inspect with
+    `--output-format json`, or report.json of convert. No model is read. The page shows the verdict first, then gates,
+    data, versions, accuracy, layers, precision, sizes and findings. It is one file that needs no network.
 
-    With reports of a second model, each after --against, the page compares the two: values side by side with their
-    differences, then the sections of each. Without --against, two reports of quantize or convert with different digests
-    of the quantized model do the same, and other reports are assigned to them by their digests. Otherwise reports of
+    To compare two models, put --against before each report of the second model. The page shows their values side by
+    side with the differences, then the sections of each model. --against is not needed if two reports of quantize or
+    convert have different digests of the quantized model: other reports are assigned by digest. Otherwise reports of
     different models are refused.
 
-    The verdict is 'failed' where a gate of any report failed; what no report says is shown as unknown. Each of two
-    models has a verdict of its own. The exit code is 0 whatever the verdict is: it says that the page was written.
+    The verdict is 'failed' if a gate of any report failed. Values that no report has are shown as unknown. Each of two
+    models has its own verdict. The exit code is 0 if the page was written, also for a failed verdict.
     """
     from qdqtool.reports.page.write import write_page
 

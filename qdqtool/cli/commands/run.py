@@ -21,7 +21,7 @@ LAYOUT = Layout(
 
 
 @click.command(
-    cls=SectionedCommand, layout=LAYOUT, short_help="Run an engine on this machine's GPU and keep its outputs."
+    cls=SectionedCommand, layout=LAYOUT, short_help="Run an engine on this machine's GPU and write its outputs."
 )
 @click.argument("engine", type=click.Path(path_type=Path))
 @options_of(RunCommand)
@@ -33,14 +33,14 @@ def command(*, engine: Path, output: Path, output_format: str, **words: Any) -> 
     ENGINE is an engine of TensorRT or TensorRT for RTX; or an ONNX model, which ONNX Runtime's provider for TensorRT
     for RTX compiles and runs. Without a GPU, its driver or a package the command ends with exit code 4.
 
-    This command has never run on a GPU so far: `qdqtool explain build` has what was tested.
+    This command has never run on a GPU so far: `qdqtool explain build` lists what was tested.
     """
     from qdqtool.engines.gpu.requirements import require_gpu
     from qdqtool.errors import UsageError
 
     values = values_of(RunCommand, words)
     if "data" not in values:
-        raise UsageError("there are no samples to run", hint="give them: `--data DATA`")
+        raise UsageError("no samples are given", hint="add `--data DATA`")
     require_gpu()  # before the imports below, which take a second
     from qdqtool.jobs.request import file_data
     from qdqtool.jobs.run import run_engine

@@ -10,9 +10,9 @@ from qdqtool.cli.options import emit, output_format_option
 @click.argument("name", required=False, shell_complete=offer(schemas))
 @output_format_option()
 def command(*, name: str | None, output_format: str) -> None:
-    """Print the JSON Schema NAME (draft 2020-12): of what a command prints with --output-format json, or of a file.
+    """Print the JSON Schema NAME (draft 2020-12) of a file, or of the output of a command with --output-format json.
 
-    Without an argument the schemas are listed. A schema is JSON in either output format.
+    Without NAME, the schemas are listed. A schema is printed as JSON in both output formats.
     """
     from qdqtool.reports.schemas import list_schemas, schema_text
 

@@ -41,17 +41,17 @@ LAYOUT = Layout(
 )
 
 
-@click.command(cls=SectionedCommand, layout=LAYOUT, short_help="Show what quantizing each layer does to the outputs.")
+@click.command(cls=SectionedCommand, layout=LAYOUT, short_help="Show how quantizing each layer changes the outputs.")
 @model_argument()
 @options_of(SensitivityCommand)
 @reports_option()
 @report_options
 def command(*, model: Path, output_format: str, **words: Any) -> None:
-    """Show what quantizing each layer of MODEL, a float model, does to its outputs. No model is written.
+    """Show how quantizing each layer of the float model MODEL changes its outputs. No model is written.
 
     The model is prepared and calibrated as `qdqtool quantize` does it. Then each layer is quantized alone, and left in
-    float alone, on up to 8 samples in one session. Layers are nodes that one kernel computes: a product with the Add
-    behind it, products of the same tensor.
+    float alone, on up to 8 samples in one session. A layer is the nodes that one kernel computes, such as a product
+    and the Add behind it, or products of the same tensor.
     """
     from qdqtool.jobs.request import sensitivity_request
     from qdqtool.jobs.sensitivity import measure_sensitivity

@@ -10,17 +10,17 @@ from qdqtool.cli.options import emit, model_argument, output_option, report_opti
 from qdqtool.jobs.options import StripCommand
 
 
-@click.command(short_help="Take Q/DQ nodes out of a model again.")
+@click.command(short_help="Remove Q/DQ nodes from a model.")
 @model_argument()
 @output_option("The float model to write.")
 @options_of(StripCommand)
 @report_options
 def command(*, model: Path, output: Path, output_format: str, **words: Any) -> None:
-    """Take every QuantizeLinear/DequantizeLinear out of MODEL.
+    """Remove every QuantizeLinear/DequantizeLinear from MODEL.
 
     Pairs are bypassed; stored codes become float weights again. Codes that are graph inputs or outputs, or that feed
-    other operators, stay where they are and are listed. Where a quantizer removed a Relu or Clip because the range of a
-    Q did its work, it is put back.
+    other operators, stay in the model and are listed. If a quantizer removed a Relu or Clip because a Q clips the same
+    values, the Relu or Clip is inserted again.
     """
     from qdqtool.jobs.strip import strip_model
 

@@ -16,9 +16,9 @@ LAYOUT = Layout(
     terms={
         "A finding says what the target does": (
             ("refused", "it does not load, build or run the model"),
-            ("silent", "it takes it, and the numbers or the meaning are wrong"),
+            ("silent", "it loads the model; the numbers or the meaning are wrong"),
             ("fallback", "it runs the layer in float"),
-            ("advice", "it takes it, and there is a better way"),
+            ("advice", "it loads the model; there is a better way"),
         )
     },
     sections={
@@ -58,16 +58,16 @@ LAYOUT = Layout(
 def command(context: click.Context, /, *, models: tuple[Path, ...], **options: Any) -> None:
     """Find every Q/DQ fault of each MODEL, in one pass and without a GPU.
 
-    `qdqtool explain CODE` tells the rest. Options left out come from the nearest qdqtool.toml, or [tool.qdqtool] in
-    pyproject.toml.
+    `qdqtool explain CODE` explains a finding. Options that are not given are read from the nearest qdqtool.toml, or
+    from [tool.qdqtool] in pyproject.toml.
 
-    Exit codes: 0; 1 for findings that --fail-on names; 2 for wrong options; 3 when a model cannot be read (the others
-    are reported all the same); 4 when --fix or --parser lacks its package.
+    Exit codes: 0 if no finding fails; 1 for findings that --fail-on names; 2 for wrong options; 3 if a model cannot be
+    read (the other models are still reported); 4 if a package for --fix or --parser is missing.
     """
     from qdqtool.jobs.validate import validate_files
 
     if len(models) > 1 and any(output_format == "html" for output_format, _ in options["reports"]):
-        raise click.UsageError(f"--report html shows one model, and {len(models)} are given.")
+        raise click.UsageError(f"--report html needs one model, and {len(models)} are given.")
     settings = settings_of(options)
     if options["show_settings"]:
         emit(settings, "json" if options["output_format"] == "json" else "text", "settings")

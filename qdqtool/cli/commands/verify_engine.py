@@ -28,10 +28,11 @@ def command(
 ) -> None:
     """Check ENGINE against its manifest, its model and this machine.
 
-    Checks the schema of the manifest; size and hash of the engine, its model and the external data of that; version and
-    compute capabilities in the header of the engine; the installed version; the GPUs of this machine; and the signature
-    of the manifest. Each check has passed, failed, or was not possible here. One that failed is exit code 1; the engine
-    is not run.
+    The engine is not run. The command checks schema and signature of the manifest, and size and hash of the engine, of
+    the model and of its external data. The version and the compute capabilities in the header of the engine must match
+    the installed version and the GPUs of this machine.
+
+    Each check passes, fails, or is not possible on this machine. The exit code is 1 if a check fails.
     """
     from qdqtool.jobs.verify_engine import verify_engine
 

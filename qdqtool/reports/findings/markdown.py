@@ -44,7 +44,7 @@ def render(report: ValidateReport) -> str:
         lines += ["", f"... and {len(found) - SHOWN} more"]
     codes = dict.fromkeys(finding.code for _, _, finding in found if fix_of(finding))
     if codes:
-        lines += ["", "What to do (`qdqtool explain CODE` tells more):", ""]
+        lines += ["", "What to do (`qdqtool explain CODE` explains a rule):", ""]
         lines += [f"- {code}: {_text(rules.get(code).remedy)}" for code in codes]
     return "\n".join(lines)
 

@@ -88,7 +88,7 @@ def _rule(card: RuleCard, pages: str | None) -> dict[str, Any]:
 def _gates(report: ValidateReport) -> Iterator[dict[str, Any]]:
     """Yield the gates of checks as rules."""
     for code in dict.fromkeys(code for model in report.models for target in model.targets for code in target.checked):
-        text = {"text": "A reason of a verdict that is no gate." if code == CHECK else f"The gate '{code}' of checks."}
+        text = {"text": "A verdict without a gate." if code == CHECK else f"The gate '{code}' of checks."}
         yield {
             "id": code,
             "name": code,

@@ -85,7 +85,7 @@ def notes(check: CheckReport, shown: int | None = None) -> Iterator[str]:
     chosen = [found.tensor for found in check.boundaries if found.judged_by_data]
     if chosen:
         more = f" and {len(chosen) - shown} more" if shown is not None and len(chosen) > shown else ""
-        yield f"data chose the codes of {', '.join(chosen[:shown])}{more}: judged by the error that the model notes"
+        yield f"codes of {', '.join(chosen[:shown])}{more} were chosen with data: judged by the recorded error"
     for fault in check.known_faults:
         where = plural(len(fault.nodes), "node")
         yield f"ONNX Runtime {fault.fault}: {plural(fault.elements, 'element')} at {where}"

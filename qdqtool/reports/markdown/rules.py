@@ -74,7 +74,7 @@ def _page(card: RuleCard) -> str:
         f"**What to do.** {card.remedy[:1].upper()}{card.remedy[1:]}.",
         *_fixes(card),
         "\n".join(["| target | severity | effect |", "|---|---|---|", *impacts]),
-        "A finding may weigh less or more than this usual impact; its message says why.",
+        "A finding may have another severity than this; its message gives the reason.",
     ]
     for heading, examples in (("Reported", card.invalid), ("Passed", card.valid)):
         if examples:

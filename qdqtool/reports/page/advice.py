@@ -36,9 +36,9 @@ def missed_gates(story: Story, files: Files) -> Iterator[Step]:
         missed = [gate for gate in check.gates if not gate.passed]
         for gate in missed:
             if gate.name in _SCALES:
-                yield Step(f"{_missed(gate, source)} Scales that fit come from calibrating again:", files.quantize())
+                yield Step(f"{_missed(gate, source)} To get scales that fit, calibrate again:", files.quantize())
             elif gate.name not in ACCURACY_GATES:
-                yield Step(f"{_missed(gate, source)} All places are listed by:", files.check("--verbose"))
+                yield Step(f"{_missed(gate, source)} To list all places:", files.check("--verbose"))
         lost = next((gate for gate in missed if gate.name in ACCURACY_GATES), None)
         if lost is not None and not has_fault(check):
             yield _lost_accuracy(check, f"{_missed(lost, source)} ", files)
@@ -56,7 +56,7 @@ def _lost_accuracy(check: CheckReport, fact: str, files: Files) -> Step:
     clipping = clipping_cause(blame)
     if clipping is not None:
         fact += f"The ranges clip up to {percentage(clipping.clipped_share)} of the values of a tensor. "
-        return Step(f"{fact}Ranges that hold all values come from:", files.quantize("--calibration-method", "max"))
+        return Step(f"{fact}To use ranges that hold all values:", files.quantize("--calibration-method", "max"))
     patterns = (pattern for layer in blame.layers for pattern in layer.exclude)
     fact += f"Most of the noise at {blame.output} comes from {_names(blame.layers)}. Leave them unquantized:"
     return Step(fact, files.quantize(*excluding(patterns)))
@@ -75,10 +75,10 @@ def fixable_findings(story: Story, files: Files) -> Iterator[Step]:
             safe = [found for found in target.findings if found.safe_fix]
             unsafe = [found for found in target.findings if found.fixable and not found.safe_fix]
             if safe:
-                fact = f"A fix that leaves the numbers as they are mends {_codes(safe)}{bracketed(source)}:"
+                fact = f"To fix {_codes(safe)} without changing numbers{bracketed(source)}:"
                 yield Step(fact, command("validate", files.model, *asked, "--fix", "-o", "FIXED.onnx"))
             if unsafe:
-                fact = f"A fix that changes numbers, and prints by how much, mends {_codes(unsafe)}{bracketed(source)}:"
+                fact = f"To fix {_codes(unsafe)}, and print how much numbers change{bracketed(source)}:"
                 words = (*asked, "--fix", "--unsafe-fixes", "-o", "FIXED.onnx")
                 yield Step(fact, command("validate", files.model, *words))
             for found in target.findings:
@@ -103,11 +103,11 @@ def random_samples(story: Story, files: Files) -> Iterator[Step]:
     """Yield a step for ranges of random samples, and one for each check on random inputs."""
     quantize = story.first(QuantizeReport)
     if quantize is not None and quantize.calibration is not None and quantize.calibration.random:
-        yield Step("The ranges are those of random inputs. Ranges for use come from real data:", files.quantize())
+        yield Step("The ranges come from random inputs. To use ranges from real data:", files.quantize())
     for source, check in story.each(CheckReport):
         if check.data.seed is not None:
             yield Step(
-                f"The check ran on random inputs{bracketed(source)}. What the model keeps shows on real data:",
+                f"The check ran on random inputs{bracketed(source)}. To measure the accuracy on real data:",
                 files.check(),
             )
         elif check.baseline is None:
@@ -126,7 +126,8 @@ def noisy_layers(story: Story, files: Files) -> Iterator[Step]:
     if asked is not None:
         words = ("--min-sqnr", f"{asked + (asked - found[1]):.4g}")
         yield Step(
-            f"{fact}, and {asked:g} dB was asked for on other samples. To ask for as much more:", files.quantize(*words)
+            f"{fact}; {asked:g} dB was the target on other samples. To raise it:",
+            files.quantize(*words),
         )
         return
     yield from _layers(story, files, fact)
@@ -156,7 +157,7 @@ def _layers(story: Story, files: Files, fact: str) -> Iterator[Step]:
     shares = (each.macs_share if isinstance(each, BlamedLayer) else each.cost_share for each in dominant)
     if quantize is not None and not leaves_some(shares):
         if modes.get(quantize.mode).weight_format.bits < _INT8.weight_format.bits:
-            fact += f". Nothing is quantized but {_names(dominant)}. 8 bits have finer steps than {quantize.mode}:"
+            fact += f". No layer is quantized except {_names(dominant)}. 8 bits have finer steps than {quantize.mode}:"
             yield Step(fact, files.in_default_mode().quantize())
         return
     patterns = [pattern for each in dominant for pattern in each.exclude]
@@ -164,14 +165,14 @@ def _layers(story: Story, files: Files, fact: str) -> Iterator[Step]:
     if patterns and not is_named:
         names = _names(dominant)
         yield Step(
-            f"{fact}. Most of the noise is made by {names}. To leave them in float:",
+            f"{fact}. Most of the noise comes from {names}. To leave them in float:",
             files.quantize(*excluding(patterns)),
         )
     goal = files.quantize("--min-sqnr", f"{FAIR_DB:g}")
-    yield Step(f"{fact}. To leave in float the fewest layers with which every output keeps {FAIR_DB:g} dB:", goal)
+    yield Step(f"{fact}. To keep {FAIR_DB:g} dB at every output with the fewest layers in float:", goal)
     if sensitivity is None:
         words = ("sensitivity", files.float_model, "--calib-data", files.data, *files.options)
-        yield Step("What each layer costs is not known yet:", command(*words))
+        yield Step("To measure the noise of each layer:", command(*words))
 
 
 def odd_samples(story: Story, files: Files) -> Iterator[Step]:
@@ -185,10 +186,10 @@ def odd_samples(story: Story, files: Files) -> Iterator[Step]:
         if not is_outlier(figure, all_.median_db, all_.samples):
             continue
         name = f"sample {sample.number}" + (f" ({', '.join(sample.files)})" if sample.files else "")
-        kept = "has no figure in dB" if figure is None else f"keeps {figure:.2f} dB"
+        kept = "has no SQNR" if figure is None else f"keeps {figure:.2f} dB"
         fact = (
             f"At output {output.name}, {name} {kept}, and half of the samples keep more than {all_.median_db:.2f} dB"
-            f"{bracketed(source)}. Look at this sample; the outputs of all samples are written, in their order, by:"
+            f"{bracketed(source)}. Look at this sample. To write the outputs of all samples in order:"
         )
         yield Step(fact, files.check("--save-outputs", "outputs.npz"))
 
@@ -200,7 +201,7 @@ def missing_limits(story: Story, files: Files) -> Iterator[Step]:
         if not check.passed or ON_OUTPUTS & {gate.name for gate in check.gates} or output is None:
             continue
         assert output.sqnr_db is not None
-        fact = f"The check had no limit on the accuracy{bracketed(source)}. A limit that this model keeps:"
+        fact = f"The check had no limit on the accuracy{bracketed(source)}. To set a limit that this model passes:"
         yield Step(fact, files.check("--min-sqnr", f"{math.floor(output.sqnr_db)}"))
 
 
@@ -238,11 +239,11 @@ def _fallback(
     files, build = made
     known = [pattern for node in nodes for pattern in patterns.get(node.name, ())]
     if known and all(node.name in patterns for node in nodes):
-        fact += " Leave them unquantized, since their codes gain nothing:"
+        fact += " Their quantization saves nothing. To leave them unquantized:"
         return Step(fact, files.quantize(*excluding(dict.fromkeys(known))))
     compiled_for = ("--compute-capabilities", ",".join(build.targets)) if build.targets else ()
     listing = files.build("--backend", build.backend, *compiled_for, "--verbose")
-    return Step(f"{fact} Every node with its kernel:", listing)
+    return Step(f"{fact} To list every node with its kernel:", listing)
 
 
 def _patterns(story: Story) -> Mapping[str, tuple[str, ...]]:
@@ -269,7 +270,7 @@ def open_questions(story: Story, files: Files) -> Iterator[Step]:
     is_invalid = any(each.question == "rules" and each.state == "failed" for each in judgements)
     for judgement in () if is_invalid else judgements:
         if not judgement.source:
-            yield Step(f"No report says: {QUESTIONS[judgement.question][0]}", commands[judgement.question])
+            yield Step(f"No report answers: {QUESTIONS[judgement.question][0]}", commands[judgement.question])
 
 
 EVERY_ADVICE: tuple[Callable[[Story, Files], Iterator[Step]], ...] = (

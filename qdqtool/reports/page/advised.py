@@ -23,7 +23,7 @@ _IN_MEMORY = frozenset({"array", "dict of arrays", "list", "tuple", "generator",
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The files that commands name; a word in capitals stands for a file that no report names.
+    """The files in the commands that a page suggests; a word in capitals stands for a file that no report contains.
 
     Attributes:
         float_model: The float model.

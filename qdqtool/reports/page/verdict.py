@@ -116,7 +116,7 @@ def _of_step(source: str, step: StepReport) -> Judgement | None:
     if step.state in {"not reached", "not asked for"}:
         return Judgement(question, "skipped", f"{step.step} was {step.state}", source=source)
     if step.report is None and step.step != "quantize":
-        return Judgement(question, "warning", f"{step.step} passed, and its report is missing", source=source)
+        return Judgement(question, "warning", f"{step.step} passed, but its report is missing", source=source)
     return None
 
 

@@ -64,8 +64,8 @@ def group(reports: Sequence[SavedReport], against: Sequence[SavedReport] = ()) -
     if len(anchors) > 2:
         names = ", ".join(str(anchor.quantized) for anchor in anchors)
         raise UsageError(
-            f"the reports are of {len(anchors)} models ({names}), and a page shows one or two",
-            hint="write a page for each two of them",
+            f"the reports are about {len(anchors)} models ({names}), but a page shows one or two",
+            hint="write one page for each pair of models",
         )
     owners = [_owners(unit, anchors) for unit in units]
     return tuple(
@@ -130,7 +130,8 @@ def _named_by(claim: Claim, anchors: Sequence[_Anchor]) -> _Anchor | None:
     found = [anchor for anchor in anchors if same_model(claim, anchor.quantized)]
     if len(found) > 1:
         raise UsageError(
-            f"{claim.source} has no digest of its model, and its path fits two models: {claim.path}", hint=ANOTHER_MODEL
+            f"{claim.source} has no digest of its model, and its path matches two models: {claim.path}",
+            hint=ANOTHER_MODEL,
         )
     return found[0] if found else None
 
@@ -149,8 +150,8 @@ def _measured(report: SavedReport, sensitivity: SensitivityReport, anchors: Sequ
     if not made:
         modes = " and ".join(each.quantize.mode for each in anchors)
         raise UsageError(
-            f"the reports do not belong together: {report.source} is about {sensitivity.mode}, "
-            f"the models are in {modes}",
+            f"the reports do not belong together: {report.source} is about mode {sensitivity.mode}, "
+            f"the models have mode {modes}",
             hint="measure the sensitivity in the mode of a quantized model",
         )
     wanted = _calibrated(sensitivity)

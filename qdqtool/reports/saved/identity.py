@@ -71,8 +71,8 @@ def agreed(claims: Iterable[Claim], what: str) -> Claim | None:
         other = _contradicted(claim, known)
         if other is not None:
             raise UsageError(
-                f"the reports do not belong together: the {what} of {other.source} is {other}, "
-                f"that of {claim.source} is {claim}",
+                f"the reports do not belong together: the {what} is {other} in {other.source}, "
+                f"but {claim} in {claim.source}",
                 hint=claim_hint(claim, other),
             )
         known.append(claim)
@@ -96,14 +96,14 @@ def claim_hint(claim: Claim, other: Claim) -> str:
     if claim.file is None or other.file is None or not same_file(claim.path, other.path):
         return f"give the reports of one model; {ANOTHER_MODEL}"
     again = f"run `qdqtool {other.command}` and `qdqtool {claim.command}` again"
-    return f"the file was changed between the two: {again}; {ANOTHER_MODEL}"
+    return f"the file was changed between the two reports: {again}; {ANOTHER_MODEL}"
 
 
 def refuse(claims: Sequence[Claim], others: Iterable[Claim], alike: Claim) -> Never:
     """Refuse a report about other models than the other reports; the hint is about the most similar model."""
     about, rest = ", ".join(map(str, claims)), " and ".join(map(str, others))
     raise UsageError(
-        f"the reports do not belong together: {claims[0].source} is about {about}, the others about {rest}",
+        f"the reports do not belong together: {claims[0].source} is about {about}, the other reports about {rest}",
         hint=claim_hint(claims[0], alike),
     )
 

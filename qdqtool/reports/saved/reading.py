@@ -42,9 +42,9 @@ _KINDS = (
 )
 COMMANDS = tuple(dict.fromkeys(kind.command for kind in _KINDS))
 """The commands whose reports a page can show."""
-_HINT = f"a page is made of the JSON reports of these commands: {', '.join(COMMANDS)}"
+_HINT = f"a page needs JSON reports of these commands: {', '.join(COMMANDS)}"
 
-_CURVE_HINT = "leave it out: the JSON report of quantize has the same states, and the page draws them"
+_CURVE_HINT = "remove this file: the JSON report of quantize has the same curve"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,7 @@ def _read(path: Path) -> SavedReport:
     try:
         document = msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{path} is no JSON report: {error}", hint=_HINT) from None
+        raise UsageError(f"{path} is not a JSON report: {error}", hint=_HINT) from None
     return _recognized(document, str(path))
 
 
@@ -122,7 +122,7 @@ def _recognized(document: Mapping[str, Any], source: str) -> SavedReport:
     version = document.get("schema_version")
     if version != SCHEMA_VERSION or isinstance(version, bool):
         raise UsageError(
-            f"{source} has schema_version {version!r}, and this version of qdqtool reads {SCHEMA_VERSION}",
+            f"{source} has schema_version {version!r}, but this version of qdqtool reads {SCHEMA_VERSION}",
             hint=f"make it again with the installed version: qdqtool {kind.command}",
         )
     try:
@@ -170,11 +170,9 @@ def _describe_document(document: Mapping[str, Any]) -> str:
     """Describe a document of no known kind: the failure of a command, another report, or neither."""
     error = document.get("error")
     if document.keys() == {"schema_version", "error"} and isinstance(error, dict):
-        return f"is the error of a command that failed, and no report: {error.get('message')}"
+        return f"is not a report: it holds the error of a failed command: {error.get('message')}"
     found = next((name for name in schema_names() if _fits(document, name)), None)
-    return (
-        f"is '{found}' (`qdqtool schema {found}`), which a page does not show" if found else "is no report of qdqtool"
-    )
+    return f"is '{found}' (`qdqtool schema {found}`): a page cannot show it" if found else "is not a report of qdqtool"
 
 
 def _fits(document: Mapping[str, Any], name: str) -> bool:
@@ -194,5 +192,5 @@ def _with_steps(report: SavedReport) -> Iterator[SavedReport]:
             if step.report is not None:
                 found = _recognized(step.report.document(), step_source(report.source, step.step))
                 if found.command != step.step:
-                    raise UsageError(f"{found.source} has the report of `qdqtool {found.command}`")
+                    raise UsageError(f"{found.source} is a report of `qdqtool {found.command}`, not of {step.step}")
                 yield replace(found, is_step=True)

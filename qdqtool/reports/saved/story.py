@@ -95,7 +95,7 @@ def join(reports: tuple[SavedReport, ...]) -> Story:
         found = [report.source for report in reports if report.command == command]
         if len(found) > 1:
             raise UsageError(
-                f"{found[0]} and {found[1]} are two reports of `qdqtool {command}`, and one model has one",
+                f"{found[0]} and {found[1]} are two reports of `qdqtool {command}`, but a model may have only one",
                 hint=ANOTHER_MODEL,
             )
     quantized = agreed([claim for report in reports for claim in quantized_claims(report)], "quantized model")
@@ -122,8 +122,8 @@ def _only_validated(reports: Iterable[SavedReport]) -> Claim | None:
     count = len({claim.path for claim in claims})
     if count > 1:
         raise UsageError(
-            f"the reports are about {count} models, and none says which of them the page is about",
-            hint="add the report of check or quantize of one of them",
+            f"the reports are about {count} models, and no report names the model of the page",
+            hint="add the report of check or quantize for one of the models",
         )
     return agreed(claims, "model")
 
@@ -155,6 +155,6 @@ def _check_modes(reports: Iterable[SavedReport]) -> None:
     if len(set(modes.values())) > 1:
         (first, mode), (second, other) = modes.items()
         raise UsageError(
-            f"the reports do not belong together: {first} is about {mode}, {second} about {other}",
+            f"the reports do not belong together: {first} is about mode {mode}, {second} about mode {other}",
             hint="measure the sensitivity in the mode of the quantized model",
         )

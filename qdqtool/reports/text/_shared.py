@@ -34,8 +34,9 @@ SHOWN_NODES = 4
 def print_repeated(samples: int, repeated: int, console: Console) -> None:
     """Print that samples are equal to others, if some are: copies add no information."""
     if repeated:
-        share = f"{repeated} of {plural(samples, 'sample')}"
-        console.print(f"REPEATED {share} equal an earlier one: the data has {samples - repeated}", style="yellow")
+        share, left = f"{repeated} of {plural(samples, 'sample')}", samples - repeated
+        verb = "is" if left == 1 else "are"
+        console.print(f"REPEATED {share} equal an earlier sample: {left} {verb} different", style="yellow")
 
 
 def print_preprocessing(how: Preprocessing | None, console: Console) -> None:
@@ -47,7 +48,7 @@ def print_preprocessing(how: Preprocessing | None, console: Console) -> None:
 def print_single(samples: int, repeated: int, console: Console) -> None:
     """Print that all ranges come from one sample, if so: the accuracy on other samples may be lower."""
     if samples - repeated == 1:
-        console.print("ONE sample: what lies outside its ranges in other samples is clipped", style="yellow")
+        console.print("ONE sample: values of other samples that lie outside its ranges are clipped", style="yellow")
 
 
 def print_chosen(chosen: str, trial: MethodTrial | None, console: Console) -> None:
@@ -59,7 +60,7 @@ def print_chosen(chosen: str, trial: MethodTrial | None, console: Console) -> No
         return
     gain, error = trial.gains_db.get(chosen, 0.0), trial.errors_db.get(chosen, 0.0)
     samples = plural(trial.samples, "sample")
-    effect = f"outputs keep {gain:.1f} ± {error:.1f} dB more than where each tensor is judged by itself ({samples})"
+    effect = f"outputs keep {gain:.1f} ± {error:.1f} dB more than with a method for each tensor ({samples})"
     console.print(f"scales by {escape(chosen)}: {effect}")
 
 
@@ -103,13 +104,13 @@ def _measured(trial: Trial) -> str:
     if not known:
         return "no output changes"
     _, output = min(known, key=lambda pair: pair[0])
-    among = f" at '{escape(output.name)}', the least of {len(known)} outputs" if len(known) > 1 else ""
+    among = f" at '{escape(output.name)}', the smallest gain of {len(known)} outputs" if len(known) > 1 else ""
     samples = plural(trial.samples, "sample")
     effect = f"measured SQNR {output.without_db:.1f} dB without, {output.with_db:.1f} dB with{among} ({samples})"
     if trial.kept or trial.sample_gain_db is None or trial.gain_error_db is None:
         return effect
     # A gain that does not exceed its standard error is refused too.
-    return f"{effect}, {trial.sample_gain_db:+.1f} ± {trial.gain_error_db:.1f} dB for a sample"
+    return f"{effect}; gain for a sample {trial.sample_gain_db:+.1f} ± {trial.gain_error_db:.1f} dB"
 
 
 def print_given(given: GivenReport, console: Console) -> None:
@@ -118,7 +119,7 @@ def print_given(given: GivenReport, console: Console) -> None:
         f"ranges of {plural(given.tensors, 'tensor')} from {escape(given.source)} ({given.format}, {given.mode})"
     )
     if given.weights:
-        console.print(f"scales of {plural(given.weights, 'weight')} are those of the file")
+        console.print(f"scales of {plural(given.weights, 'weight')} are taken from the file")
     if given.unknown:
         named = ", ".join(escape(name) for name in given.unknown[:SHOWN_NODES])
         more = ", …" if len(given.unknown) > SHOWN_NODES else ""
@@ -152,7 +153,7 @@ def print_high_precision(report: HighPrecisionReport | None, console: Console) -
     total = report.nodes + len(report.kept)
     console.print(f"{report.nodes} of {plural(total, 'float node')} in float16, {plural(report.casts, 'Cast')} added")
     if not report.measured:
-        console.print("note     without data nothing is known of how large activations become", style="yellow")
+        console.print("note     without data, the largest values of activations are unknown", style="yellow")
     groups = [(reason, list(nodes)) for reason, nodes in groupby(sorted(report.kept, key=_reason), _reason)]
     for reason, nodes in groups[: limit(console, SHOWN)]:
         names = named([f"{node.op_type} {node.node}" for node in nodes], SHOWN_NODES)

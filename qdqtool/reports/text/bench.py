@@ -19,8 +19,8 @@ SHOWN_NODES = 3
 """Largest number of nodes of a layer that are named."""
 
 _MEASURED = {
-    "gpu": "between events on the GPU; copies of inputs and outputs are left out",
-    "host": "on the host; copies of inputs and outputs are included",
+    "gpu": "between events on the GPU, without copies of inputs and outputs",
+    "host": "on the host, with copies of inputs and outputs",
 }
 
 
@@ -76,14 +76,14 @@ def _print_layers(report: BenchReport, console: Console) -> None:
     elif report.engine.layers:
         _print_slowest(report.engine.layers, console)
     else:
-        console.print(f"layers   not known: {report.engine.engine.library} does not tell their times")
+        console.print(f"layers   not known: {report.engine.engine.library} does not report their times")
 
 
 def _print_comparison(comparison: LayerComparison, console: Console, *, has_failed: bool) -> None:
     groups = comparison.slower
     heading = f"slower than in the other engine: {len(groups)} of {plural(len(comparison.groups), 'group')} of layers"
     if has_failed and not groups and comparison.groups:
-        groups, heading = comparison.groups, f"{heading}; those that gain least:"
+        groups, heading = comparison.groups, f"{heading}; the groups with the smallest gain:"
     console.print(Text(heading, "bold"))
     if groups:
         table = FittedTable("ONNX nodes or layer", "ms", "other ms", "lost ms")

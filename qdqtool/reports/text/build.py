@@ -25,10 +25,10 @@ SHOWN_NODES = 4
 
 _EVIDENCE = {
     "aot-dump": "Types are from the layer dump that the builder makes ahead of time. Float operands in it prove a "
-    "fallback; quantized operands show what the kernel was chosen for. It cannot show the code that is generated on "
-    "the GPU at first use, whether results leave a kernel quantized, or how fast it runs.",
+    "fallback; quantized operands show the types that the kernel was chosen for. The dump shows neither the code that "
+    "the GPU generates at first use, nor whether results leave a kernel quantized, nor the speed.",
     "inspector": "Types are from the engine inspector: the kernels that this GPU will run. Speed was not measured.",
-    "none": "The builder gave no layer information: nothing is known of the types that the kernels run in.",
+    "none": "The builder gave no layer information: the types of the kernels are unknown.",
 }
 
 
@@ -100,7 +100,7 @@ def _precision(report: EngineReport, console: Console) -> None:
         achieved = report.achieved[kind]
         style = "bold green" if achieved == planned else "bold yellow"
         unknown = sum(node.planned == kind and node.actual == UNKNOWN for node in report.nodes)
-        doubt = f"; of {unknown} it is not known" if unknown else ""
+        doubt = f"; unknown for {unknown}" if unknown else ""
         console.print(Text(f"{planned_and_achieved(kind, planned, achieved)}{doubt}", style))
     kinds = Counter((node.planned, node.actual, node.op_type) for node in report.nodes)
     rows = ((*map(escape, kind), str(count)) for kind, count in sorted(kinds.items()))
@@ -136,10 +136,10 @@ def _fallback(group: Sequence[NodePrecision]) -> Text:
 
 
 def _locked(found: Locked) -> Text:
-    equal = f"model, options and product are those of {escape(found.manifest)}"
+    equal = f"model, options and product match {escape(found.manifest)}"
     if found.same_bytes:
         return Text(f"locked: {equal}; the engine has the same bytes")
-    kernels = "the kernels are the same" if found.same_kernels else "the kernels are not known"
+    kernels = "the kernels are the same" if found.same_kernels else "the kernels are unknown"
     return Text.assemble(f"locked: {equal}; ", ("the engine has OTHER bytes", "bold yellow"), f", {kernels}")
 
 
@@ -155,14 +155,14 @@ def _files(report: EngineReport, console: Console) -> None:
     if report.layer_info:
         console.print(f"layers in {escape(report.layer_info)}")
     if report.engine is None:
-        console.print(Text("no engine was written: a gate was missed", "bold red"))
+        console.print(Text("no engine was written, because a gate was missed", "bold red"))
         return
     if report.manifest is not None:
         signed = f", signed in {escape(report.signature)}" if report.signature is not None else ""
         console.print(f"manifest in {escape(report.manifest)}{signed}")
         if report.kernels:
             command = f"qdqtool inspect {shlex.quote(report.engine)}"
-            console.print(f"its kernels and conversions: `{escape(command)}`", soft_wrap=True)
+            console.print(f"to list kernels and conversions: `{escape(command)}`", soft_wrap=True)
     if report.locked is not None:
         console.print(_locked(report.locked))
     console.print(

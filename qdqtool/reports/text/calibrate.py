@@ -31,7 +31,7 @@ def render(report: CalibrateReport, console: Console) -> None:
     if report.cluster is not None:
         _print_cluster(report.cluster, console)
     if report.resumed:
-        console.print(f"went on from {plural(report.resumed, 'sample')} that an interrupted run had done")
+        console.print(f"continued after {plural(report.resumed, 'sample')} of an interrupted run")
     if report.data.seed is not None:
         console.print("RANDOM calibration: the ranges say nothing about real inputs", style="yellow")
     print_chosen(report.chosen, report.method_trial, console)
@@ -49,9 +49,9 @@ def _print_cluster(used: ClusterUsed, console: Console) -> None:
     console.print(f"run by {plural(used.workers, 'worker')} of {escape(used.scheduler)}{sent}")
     if used.lost:
         names = ", ".join(map(escape, used.lost))
-        console.print(f"LOST     {plural(len(used.lost), 'worker')}: {names}; others ran the samples", style="yellow")
+        console.print(f"LOST     {plural(len(used.lost), 'worker')}: {names}; others ran their samples", style="yellow")
     for processor in used.other_processors:
-        text = f"OTHER    processor of a worker: {escape(processor)}; ranges may differ by rounding"
+        text = f"OTHER    processor in a worker: {escape(processor)}; its ranges may differ by rounding"
         console.print(text, style="yellow")
 
 

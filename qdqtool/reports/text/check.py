@@ -85,7 +85,7 @@ def _print_outputs(report: CheckReport, console: Console) -> None:
     console.print()
     if report.baseline is None:
         names = ", ".join(escape(output.name) for output in report.outputs)
-        console.print(f"outputs  {names} (no --baseline: not compared with one)")
+        console.print(f"outputs  {names} (not compared: no --baseline is given)")
     else:
         _print_comparison("output", report.outputs, console)
         worst = report.worst_output.name if report.worst_output is not None else None
@@ -169,7 +169,7 @@ def _print_noise(report: CheckReport, console: Console) -> None:
         print_noisiest(report.boundaries, console)
         if report.blame is None and report.worst_output is not None:
             console.print(
-                "`--blame` names the layers that make the noise, as `--nodes-to-exclude` of quantize takes them"
+                "`--blame` names the layers that make the noise, in the form of `--nodes-to-exclude` of quantize"
             )
 
 
@@ -183,7 +183,7 @@ def _print_verdict(report: CheckReport, console: Console) -> None:
     found = check.describe_worst(report)
     worst = f"; {escape(found)}" if found else ""
     doubtful = sum(bool(gate.warnings) for gate in report.gates)
-    doubts = f", {doubtful} of them only since the inputs were random" if doubtful else ""
+    doubts = f", {doubtful} of them only because the inputs were random" if doubtful else ""
     missed = ", ".join(gate.name for gate in report.gates if not gate.passed)
     fact = f"missed {missed}" if missed else f"{plural(len(report.gates), 'gate')} held{doubts}"
     print_reasons((each for each in report.reasons if each.state == "warning"), console)

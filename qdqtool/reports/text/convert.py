@@ -94,7 +94,7 @@ def _samples(measured: MeasuredOn) -> list[str]:
         kind = "random hold-out sample" if measured.data == "random" else "hold-out sample"
         return [f"on {plural(measured.samples, kind)}; they influence only the final ranges"]
     if measured.part == "random":
-        return [f"on {plural(measured.samples, 'random sample')}, which say little: there is no data"]
+        return [f"on {plural(measured.samples, 'random sample')}: they say little about real inputs"]
     doubt = f": {measured.reason}" if measured.reason else ""
     return [f"on {plural(measured.samples, 'sample')} of {escape(measured.data)}{doubt}"]
 
@@ -105,7 +105,7 @@ def _print_files(report: ConversionReport, console: Console) -> None:
     for each in report.files:
         console.print(f"  {escape(each.name):<{width}}  {each.what:<9}  {human_bytes(each.bytes)}")
     console.print(f"  {REPORT:<{width}}  the reports of all steps")
-    console.print(f"  {PAGE:<{width}}  the same as one page")
+    console.print(f"  {PAGE:<{width}}  the same reports as one page")
     for name in report.removed:
         console.print(f"  {escape(name)} of an earlier conversion was removed", style="yellow")
 
@@ -117,7 +117,7 @@ def _print_next(report: ConversionReport, console: Console) -> None:
     quantized = report.step("quantize").report
     if "engine" in names:
         path = shlex.quote(str(Path(report.folder) / names["engine"]))
-        console.print(f"next: `qdqtool verify-engine {escape(path)}` where it is deployed", soft_wrap=True)
+        console.print(f"next: `qdqtool verify-engine {escape(path)}` on the target machine", soft_wrap=True)
     elif isinstance(quantized, QuantizeReport) and quantized.target.startswith("tensorrt"):
         path = shlex.quote(str(Path(report.folder) / names["model"]))
         console.print(f"next: `qdqtool build {escape(path)} -o model.engine`", soft_wrap=True)

@@ -30,12 +30,12 @@ def render(report: EngineMap, console: Console) -> None:
     _head(report, console)
     console.print()
     if not report.kernels:
-        console.print("the builder gave no layer information: nothing is known of the kernels")
+        console.print("the builder gave no layer information: the kernels are unknown")
         return
     console.print(_table(report.kernels))
     console.print()
     if report.conversions is None:
-        console.print("conversions between floats and codes are read from an ahead-of-time layer dump only")
+        console.print("conversions between floats and codes are unknown: only an ahead-of-time layer dump shows them")
         return
     _conversions(report.conversions, console)
 
@@ -106,7 +106,7 @@ def _conversions(found: Conversions, console: Console) -> None:
         _edit(entry, console)
     if found.unknown:
         text = f"{plural(len(found.unknown), 'float tensor')} unknown"
-        console.print(Text.assemble((text, "bold"), ", not counted: at first use, the GPU decides whether they exist"))
+        console.print(Text.assemble((text, "bold"), ", not counted: the GPU decides at first use whether they exist"))
         for each in found.unknown:
             console.print(_unknown(each))
 

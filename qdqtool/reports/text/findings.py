@@ -84,7 +84,7 @@ def _target(
 
 
 def _left_out(model: ModelReport, target: TargetReport) -> str:
-    """Return the limits of the verdict: a model without Q/DQ, hidden findings, a missing parser."""
+    """Return notes on the verdict: no Q/DQ nodes, the number of hidden findings, whether the parser was asked."""
     ignored = [each for each in target.ignored if each.count]
     omitted = (
         (target.suppressed, "suppressed"),
@@ -167,7 +167,7 @@ def render_statistics(report: Statistics, console: Console) -> None:
 def render_settings(report: Settings, console: Console) -> None:
     """Print the settings in the form of a settings file, with the file that they come from."""
     policy = report.policy
-    source = escape(str(report.source)) if report.source is not None else "no file; command line and defaults"
+    source = escape(str(report.source)) if report.source is not None else "no file; options and defaults"
     console.print(f"# {source}")
     rows: dict[str, Any] = {
         "targets": policy.targets,

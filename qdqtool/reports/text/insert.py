@@ -60,5 +60,5 @@ def render_matches(report: MatchesReport, console: Console) -> None:
 
 def _effect(match: PatternMatch) -> str:
     if not match.quantizable:
-        return "none of them quantizable: it changes nothing"
+        return "none of them is quantizable: the pattern has no effect"
     return "all quantizable" if match.quantizable == len(match.nodes) else f"{match.quantizable} of them quantizable"

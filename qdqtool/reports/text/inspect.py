@@ -29,7 +29,7 @@ def _head(report: InspectReport, console: Console) -> None:
     console.print(f"  {human_bytes(report.bytes)}; stored tensors: {weights or 'none'}")
     if report.missing_data:
         files = ", ".join(map(escape, report.missing_data))
-        console.print(f"  external data is missing: {files}; scales stored there are not known", style="yellow")
+        console.print(f"  external data is missing: {files}; scales in these files are unknown", style="yellow")
     console.print(f"  opset {opsets}; IR version {report.ir_version}; producer {escape(report.producer) or 'unknown'}")
     scopes = f", {plural(report.scopes, 'body or function scope')}" if report.scopes else ""
     console.print(f"  {plural(report.nodes, 'node')}{scopes}")

@@ -11,7 +11,7 @@ from qdqtool.reports.terminal import FittedTable, print_unbroken
 def render(report: Manual, console: Console) -> None:
     """Print a row for each page."""
     console.print(FittedTable("page", "about", rows=((page.name, page.title) for page in report.pages)))
-    console.print("`qdqtool explain PAGE` shows one; `qdqtool rules` lists the rules, which it explains too")
+    console.print("`qdqtool explain PAGE` shows one; `qdqtool rules` lists the rules")
 
 
 def render_page(report: Page, console: Console) -> None:

@@ -59,12 +59,12 @@ def _print_making(report: QuantizeReport, console: Console) -> None:
     print_preparation(report.preparation, console)
     for found in report.inlined:
         calls = plural(found.calls, "call")
-        console.print(f"function {escape(found.function)} inlined: {calls} with ranges of their own")
+        console.print(f"function {escape(found.function)} inlined: each of its {calls} has its own ranges")
     if report.corrected:
         console.print(f"biases corrected behind {plural(len(report.corrected), 'weight')}")
     if report.separated:
         count = plural(len(report.separated), "product")
-        console.print(f"{count} for queries, keys and values at once cut in three, to run quantized")
+        console.print(f"{count} for queries, keys and values split into three products each, to run quantized")
     _print_degenerate(report, console)
     print_high_precision(report.high_precision, console)
 
@@ -114,7 +114,7 @@ def _print_files(report: QuantizeReport, console: Console) -> None:
             console.print(Text.assemble(f"{what} in ", (escape(path), "bold")))
     if report.codes_not_in_plan:
         lost = plural(report.codes_not_in_plan, "weight")
-        console.print(f"the plan keeps the scales of {lost} but not the codes that data chose", style="yellow")
+        console.print(f"the plan has the scales of {lost}, but not the codes chosen with data", style="yellow")
 
 
 def _print_way_to_better(report: QuantizeReport, console: Console) -> None:
@@ -125,8 +125,8 @@ def _print_way_to_better(report: QuantizeReport, console: Console) -> None:
     data = "DATA" if used.from_file or used.given is not None else used.source
     advised = escape(command("sensitivity", report.model, "--calib-data", data))
     console.print(
-        f"to measure what each layer costs: `{advised}`, with the same options; `--min-sqnr DB` leaves the fewest "
-        "unquantized",
+        f"to measure the noise of each layer: `{advised}`, with the same options; `--min-sqnr DB` leaves the fewest "
+        "layers unquantized",
         soft_wrap=True,
     )
 
@@ -157,13 +157,13 @@ def _print_calibration(used: CalibrationUsed, console: Console) -> None:
 
 _WITHOUT_RANGES = {
     "gptq": "codes of weights chosen (gptq) over ",
-    "nearest": "codes of weights are the nearest; prepared and measured with ",
+    "nearest": "codes of weights rounded to nearest; weights prepared and measured with ",
 }
 
 _FORCED = {
-    "model": "the ranges were found on another model",
-    "data": "the ranges were found on other data than the accuracy was measured with",
-    "samples": "the ranges are of a part of the samples",
+    "model": "the ranges come from another model",
+    "data": "the ranges and the accuracy come from different data",
+    "samples": "the ranges come from a part of the samples",
 }
 
 _CONDITIONS = {
@@ -207,7 +207,7 @@ SHOWN_STATES = 8
 
 def print_goal(goal: GoalReport, console: Console) -> None:
     """Print how the accuracy target was reached, and the layers out of the quantized format, most costly first."""
-    before = "keeps no noise" if goal.worst_without_db is None else f"keeps {goal.worst_without_db:.1f} dB"
+    before = "has no noise" if goal.worst_without_db is None else f"keeps {goal.worst_without_db:.1f} dB"
     if goal.worst_without_db is not None and math.isinf(goal.worst_without_db):
         before = "is NaN or infinite somewhere"
     limits = [] if goal.min_sqnr_db is None else [f"{goal.min_sqnr_db:g} dB"]
@@ -234,7 +234,7 @@ def _print_goal_metric(metric: MetricGoal, console: Console) -> None:
     what = "samples" if metric.output is None else "predictions"
     console.print(
         f"  {escape(metric.name)} loses {_loss(metric.choosing_loss, metric)} on the {metric.choosing_predictions} "
-        f"selection {what}, {_loss(metric.loss, metric)} on the {metric.predictions} that measure; "
+        f"selection {what}, {_loss(metric.loss, metric)} on the {metric.predictions} for the final measurement; "
         f"{plural(metric.models, 'model')} measured"
     )
 
@@ -282,7 +282,7 @@ def _print_metric(metric: MetricResult, baseline: str, console: Console) -> None
     known = "" if metric.baseline is None else f", {baseline} {metric.baseline:.6g}{unit}"
     console.print(f"  metric     {escape(metric.name)}: {metric.value:.6g}{unit}{known}{loss}, on all {what}")
     if metric.baseline_chance is not None:
-        console.print(Text(f"  the {baseline} is at chance: {escape(metric.baseline_chance)}", "yellow"))
+        console.print(Text(f"  the {baseline} is no better than guessing: {escape(metric.baseline_chance)}", "yellow"))
 
 
 def _measured_on(accuracy: Accuracy) -> Text:
@@ -297,7 +297,7 @@ def _measured_on(accuracy: Accuracy) -> Text:
 def _output_line(output: OutputAccuracy) -> Text:
     line = _output(output)
     if output.other_shapes:
-        line.append(f"; another shape than the float model's in {plural(output.other_shapes, 'sample')}", "yellow")
+        line.append(f"; the shape differs from the float model's in {plural(output.other_shapes, 'sample')}", "yellow")
     if output.float_nonfinite:
         line.append(f"; NaN or infinite in the float model: {plural(output.float_nonfinite, 'element')}", "yellow")
     return line
@@ -310,7 +310,7 @@ def _output(output: OutputAccuracy) -> Text:
     if output.exact:
         return Text(f"  output     {name}: equal")
     if output.sqnr_db is None:
-        what = "not compared" if output.other_shapes else "the float output is zero everywhere, and this one is not"
+        what = "not compared" if output.other_shapes else "the float output is zero everywhere, but this output is not"
         return Text(f"  output     {name}: {what}", "yellow")
     error = output.standard_error_db
     doubt = f" ± {error:.1f}" if error is not None and error >= DOUBT_DB else ""

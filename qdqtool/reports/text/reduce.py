@@ -19,16 +19,16 @@ def render(report: ReduceReport, console: Console) -> None:
     if report.before.message != report.after.message:
         console.print(f"the whole model fails with {escape(str(report.before))}")
     if not report.stable:
-        console.print("the failure is NOT STABLE: two runs on the same model did not fail alike", style="yellow")
+        console.print("the failure is NOT STABLE: two runs on the same model failed differently", style="yellow")
     if report.short_timeout:
         console.print(
-            "the time limit is SHORT: a run that passed took more than half of it; others may have been cut off",
+            "the time limit is SHORT: a run that passed took more than half of it; others may have been stopped",
             style="yellow",
         )
     if not report.complete:
-        console.print("the search ended early: a smaller model may fail alike", style="yellow")
+        console.print("the search ended early: a smaller model may fail in the same way", style="yellow")
     elif (before.nodes, before.bytes) == (after.nodes, after.bytes):
-        console.print("the model is minimal already: no step makes it smaller")
+        console.print("no step makes the model smaller")
     rows = ((step.name, str(step.nodes), str(step.runs)) for step in report.steps)
     console.print(FittedTable("step", "nodes left", "runs", rows=rows))
     console.print(sizes_line(before.bytes, after.bytes))

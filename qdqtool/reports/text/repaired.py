@@ -77,7 +77,7 @@ def render_stripped(report: StripReport, console: Console) -> None:
     console.print(Text.assemble((what, "bold"), f" in {escape(report.model)}"))
     for operator, count in Counter(map(_restored, report.restored)).items():
         times = "" if count == 1 else f" {count} times"
-        console.print(Text.assemble("  ", (f"put back {operator}{times}", "green"), ": the range of a Q did its work"))
+        console.print(Text.assemble("  ", (f"put back {operator}{times}", "green"), ": a Q clipped the same values"))
     for rest in report.kept:
         console.print(
             Text.assemble("  ", ("kept ", "yellow"), f"{placed(rest.node, rest.graph)}: {escape(rest.reason)}")
@@ -122,7 +122,7 @@ def print_repaired(repaired: Repaired, console: Console) -> None:
         console.print(_output(output))
     if repaired.outputs and not moved:
         outputs = plural(len(repaired.outputs), "output")
-        console.print(f"  {outputs}, each bit-equal to before, on {escape(repaired.feeds)}")
+        console.print(f"  {outputs}, all bit-equal to before, on {escape(repaired.feeds)}")
     elif moved:
         noise = "; noise is measured against the model without Q/DQ" if any(map(_has_noise, moved)) else ""
         console.print(f"  on {escape(repaired.feeds)}{noise}")
@@ -147,7 +147,7 @@ def _removed(removed: Sequence[str], console: Console) -> Text:
     names = ", ".join(map(escape, removed[:shown]))
     rest = len(removed[shown:]) if shown is not None else 0
     more = f", and {rest} more (-v lists all)" if rest else ""
-    return Text(f"  removed, because nothing reads it any more: {names}{more}", "dim")
+    return Text(f"  removed, because no node reads it any more: {names}{more}", "dim")
 
 
 def _change(group: Sequence[Change]) -> Text:
@@ -178,15 +178,15 @@ def _described(line: Text, group: Sequence[Each]) -> Text:
 
 def _output(output: OutputChange) -> Text:
     if output.equal:
-        return Text(f"  output {escape(output.name)}: equal to before, but for the sign of zeros")
+        return Text(f"  output {escape(output.name)}: equal to before, except for the sign of zeros")
     steps = f", {output.max_steps:.6g} steps" if output.max_steps is not None else ""
     line = Text(f"  output {escape(output.name)}: changed by at most {output.max_abs:.6g}{steps}")
     if output.other_shapes:
-        line.append(f"; another shape than before in {plural(output.other_shapes, 'sample')}")
+        line.append(f"; the shape changed in {plural(output.other_shapes, 'sample')}")
     line.append(f"; SQNR against before {_db(output.sqnr_db)}")
     if not _has_noise(output):
         return line
-    return line.append(f"; to its own noise: before {_db(output.before_db)}, after {_db(output.after_db)}")
+    return line.append(f"; SQNR to its float model: before {_db(output.before_db)}, after {_db(output.after_db)}")
 
 
 def _has_noise(output: OutputChange) -> bool:

@@ -35,7 +35,7 @@ def render_rule(report: RuleCard, console: Console) -> None:
     for fix in report.fixes:
         console.print(Text.assemble(("--fix", "bold"), f" ({fix.label}): {fix.summary}"))
     if not report.fixes:
-        console.print(Text.assemble(("--fix", "bold"), ": has no automatic fix for it"))
+        console.print(Text.assemble(("--fix", "bold"), ": no automatic fix"))
     console.print()
     for impact in report.impacts:
         console.print(

@@ -44,7 +44,7 @@ def render(report: SensitivityReport, console: Console) -> None:
         worst = min(known, key=lambda name: known[name])
         console.print(f"worst output with all quantized: {escape(worst)}, {known[worst]:.1f} dB")
         weights, activations = _in_decibels(report.weights_only_db), _in_decibels(report.activations_only_db)
-        console.print(f"weights alone: {weights}; activations alone: {activations}")
+        console.print(f"only weights quantized: {weights}; only activations quantized: {activations}")
     if report.metric is not None:
         _print_metric(report.metric, console)
     for name in (output.name for output in report.outputs if not output.finite):
@@ -63,10 +63,12 @@ def _print_metric(metric: MetricEffect, console: Console) -> None:
         soft_wrap=True,
     )
     if metric.chance is not None:
-        console.print(f"the float model is at chance: {escape(metric.chance)}", style="yellow", soft_wrap=True)
+        console.print(
+            f"the float model does not beat guessing: {escape(metric.chance)}", style="yellow", soft_wrap=True
+        )
     if metric.layer_samples < metric.samples:
         console.print(
-            f"each layer on the first {plural(metric.layer_samples, 'sample')} only: float model "
+            f"layers are measured on the first {plural(metric.layer_samples, 'sample')}: float model "
             f"{metric.layer_float_value:.6g}{unit}, quantized {metric.layer_value:.6g}{unit} on "
             f"{plural(metric.layer_predictions, what)}",
             soft_wrap=True,
@@ -123,9 +125,9 @@ def print_blame(blame: BlameReport, console: Console) -> None:
             console.print(_dominant(layer, blame))
     if blame.rest_share > blame.layers[-1].noise_share:
         runs = plural(blame.runs, "run")
-        console.print(f"of the other layers none makes more than {blame.rest_share:.0%} ({runs} of a sample)")
+        console.print(f"each other layer makes at most {blame.rest_share:.0%} ({runs} of one sample)")
     if not leaves_some(layer.macs_share for layer in blame.layers):
-        console.print("nothing else is quantized: in float, they leave a float model; another mode may keep more")
+        console.print("no other layer is quantized: without them it is a float model; try another mode")
         return
     options = shlex.join(excluding(word for layer in blame.layers for word in layer.exclude))
     whom = "it" if len(blame.layers) == 1 else "them"
@@ -146,8 +148,8 @@ def print_pairs_blamed(blame: BlameReport, console: Console) -> None:
     print_blame(blame, console)
     if blame.float_db is not None and (blame.whole_db is None or blame.float_db < blame.whole_db + FAR_DB):
         console.print(
-            f"with every pair off that can be switched, {escape(blame.output)} has {blame.float_db:.1f} dB against the "
-            "baseline: other differences between the two models matter as well",
+            f"with all switchable pairs off, {escape(blame.output)} has {blame.float_db:.1f} dB against the baseline: "
+            "the two models also differ in other ways",
             style="yellow",
         )
     for left in blame.left_out[: limit(console, SHOWN_LAYERS)]:
@@ -156,8 +158,8 @@ def print_pairs_blamed(blame: BlameReport, console: Console) -> None:
 
 
 _UNDONE = {
-    "clipping activations": "activations in float whose range clips much",
-    "per-tensor weights": "weights with one scale for each channel instead of one",
+    "clipping activations": "activations with much clipping, in float",
+    "per-tensor weights": "weights, with one scale for each channel",
 }
 
 
@@ -165,7 +167,7 @@ def _print_causes(blame: BlameReport, console: Console) -> None:
     """Print the SQNR of the worst output where one part of the quantization is undone."""
     if len(blame.causes) < 2:
         return
-    heading = f"{escape(blame.output)} has {_in_decibels(blame.whole_db)}, and with one part undone:"
+    heading = f"{escape(blame.output)}: {_in_decibels(blame.whole_db)}; with one part of the quantization switched off:"
     console.print(Text(heading, "bold"))
     for each in blame.causes:
         undone = _UNDONE.get(each.cause, f"{escape(each.cause)} in float")
@@ -176,8 +178,8 @@ def _clipping(cause: NoiseCause, calibrator: str) -> str:
     """Return what the ranges clip and how they are found anew."""
     recorded = f" of the method '{escape(calibrator)}', which the model records," if calibrator else ""
     return (
-        f"the ranges{recorded} clip up to {cause.clipped_share:.0%} of the values of a tensor: calibrate again before "
-        "leaving layers in float: `--calibration-method max`"
+        f"the ranges{recorded} clip up to {cause.clipped_share:.0%} of the values of a tensor; before leaving layers "
+        "in float, calibrate again: `--calibration-method max`"
     )
 
 
@@ -196,8 +198,8 @@ def _print_blame_table(layers: tuple[BlamedLayer, ...], console: Console) -> Non
 def _dominant(layer: BlamedLayer, blame: BlameReport) -> str:
     return (
         f"{escape(layer.node)} makes more noise than all other layers together: {escape(blame.output)} has "
-        f"{_in_decibels(blame.whole_db)} with it quantized and {_in_decibels(layer.without_db)} with it in float; it "
-        f"has {layer.macs_share:.2%} of the multiply-accumulates and {layer.weights_share:.2%} of the weights"
+        f"{_in_decibels(blame.whole_db)} if it is quantized and {_in_decibels(layer.without_db)} if it is in float; "
+        f"it has {layer.macs_share:.2%} of the multiply-accumulates and {layer.weights_share:.2%} of the weights"
     )
 
 
@@ -205,7 +207,7 @@ def _nothing(blame: BlameReport) -> str:
     where = f"of the noise at {escape(blame.output)}"
     if blame.rest_share <= 0.5:
         return f"no single layer dominates: each makes at most {blame.rest_share:.0%} {where}"
-    return f"no layer was found that makes most {where} within {plural(blame.runs, 'run')} of a sample"
+    return f"{plural(blame.runs, 'run')} of one sample found no layer that makes most {where}"
 
 
 def _decibels(value: float | None) -> str:
@@ -234,7 +236,7 @@ def _error(sample: WorstSample) -> str:
         verb = "is" if sample.nonfinite == 1 else "are"
         return f"with {plural(sample.nonfinite, 'element')} that {verb} NaN or infinite in one model only"
     if sample.sqnr_db is None:
-        return f"off by {sample.max_abs:.4g} where the baseline is 0 everywhere"
+        return f"with an error of {sample.max_abs:.4g}; the baseline is 0 everywhere"
     return f"with {sample.sqnr_db:.2f} dB"
 
 
@@ -273,7 +275,7 @@ def print_pair_errors(worst: Sequence[TensorAccuracy], console: Console) -> None
     """Print the pairs that change their own tensor most, if there are any."""
     if not worst:
         return
-    console.print("largest errors of a pair on its own tensor, which need not reach the outputs", style="bold")
+    console.print("largest errors of pairs on their own tensors; outputs may be less affected", style="bold")
     _print_tensors([(found.tensor, found.graph, found.kind, found.sqnr_db) for found in worst[:SHOWN_TENSORS]], console)
 
 

@@ -92,7 +92,7 @@ def test_an_output_whose_shape_depends_on_the_values_is_compared_where_it_can_be
     report = quantize_model(tmp_path / "kept.onnx", tmp_path / "kept.npz", tmp_path / "q.onnx")
     (output,) = report.accuracy.outputs
     assert (output.other_shapes, output.exact) == (1, False)
-    assert "; another shape than the float model's in 1 sample" in printed(print_accuracy, report.accuracy)
+    assert "; the shape differs from the float model's in 1 sample" in printed(print_accuracy, report.accuracy)
     kept = tmp_path / "kept.onnx"
     checked = check_model(tmp_path / "q.onnx", baseline=kept, data=tmp_path / "kept.npz")
     assert [each.tensor for each in checked.not_observed] == ["y"]

@@ -364,7 +364,7 @@ def test_without_data_nothing_is_noted(made: Path, tmp_path: Path) -> None:
 
 def test_the_commands_say_it(made: Path) -> None:
     arguments = ["check", made / "int4.onnx", "--baseline", made / "float.onnx"]
-    assert "data chose the codes of w" in qdqtool(*arguments).out
+    assert "were chosen with data: judged by" in qdqtool(*arguments).out
     found = json.loads(qdqtool(*arguments, "--output-format", "json").out)
     assert all(entry["judged_by_data"] for entry in found["boundaries"])
 

@@ -242,8 +242,8 @@ def test_the_settings_are_found_from_a_folder_below(project: Path) -> None:
         ((), 'targets = ["tensorrt"]', "has no [[check]] table: no model would be checked"),
         (("--config", "none.toml"), LISTED, "none.toml cannot be read: No such file"),
         (("good.onnx", "--config", "qdqtool.toml"), LISTED, "leave MODEL out"),
-        (("--baseline", "float.onnx"), LISTED, "--baseline belongs to one model"),
-        (("--report", "html=o.html"), LISTED, "--report html shows one model"),
+        (("--baseline", "float.onnx"), LISTED, "--baseline is for one model"),
+        (("--report", "html=o.html"), LISTED, "--report html needs one model"),
     ],
 )
 def test_mistakes_with_settings_are_one_line(

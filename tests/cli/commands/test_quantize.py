@@ -114,7 +114,7 @@ def test_data_beside_ranges_prints_the_accuracy_and_what_was_forced(folder, qdqt
     refused = qdqtool(*words, "--calib-data", "d.npz", "--samples", "2")
     assert (refused.code, "were found on other data" in refused.err) == (2, True)
     forced = qdqtool(*words, "--calib-data", "d.npz", "--samples", "2", "--force")
-    assert "FORCED: the ranges were found on other data than the accuracy was measured with" in forced.out
+    assert "FORCED: the ranges and the accuracy come from different data" in forced.out
 
 
 def test_the_accuracy_is_that_of_held_back_samples_or_of_validation_data(folder, qdqtool):

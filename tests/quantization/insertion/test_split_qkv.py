@@ -121,7 +121,7 @@ def test_quantize_separates_and_says_so(weights, tmp_path):
     assert sorted(names) == ["all.MatMul", "all.MatMul_Concat", "all.MatMul_part", "all.MatMul_part_1"]
     printed = Console(record=True, width=200, file=io.StringIO())
     render(report, printed)
-    assert "1 product for queries, keys and values at once cut in three" in printed.export_text()
+    assert "1 product for queries, keys and values split into three products each" in printed.export_text()
 
 
 @pytest.mark.parametrize("form", ["split", "transposed weight", "gemm"])

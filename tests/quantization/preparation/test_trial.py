@@ -239,8 +239,8 @@ def test_the_text_says_why(hurt, tmp_path):
     (trial,) = (step["trial"] for step in report["preparation"] if step["step"] == "equalization")
     (output,) = trial["outputs"]
     figures = f"{output['without_db']:.1f} dB without, {output['with_db']:.1f} dB with (26 samples)"
-    spread = f"{trial['sample_gain_db']:+.1f} ± {trial['gain_error_db']:.1f} dB for a sample"
-    assert f"1 layer not equalized: measured SQNR {figures}, {spread}" in text
+    spread = f"gain for a sample {trial['sample_gain_db']:+.1f} ± {trial['gain_error_db']:.1f} dB"
+    assert f"1 layer not equalized: measured SQNR {figures}; {spread}" in text
 
 
 def errors(**noises: float) -> dict[str, AccumulatedError]:

@@ -236,7 +236,7 @@ def test_ctrl_c_on_the_command_line_says_what_is_kept(folder, whole, tmp_path):
     assert "interrupted; 48 of 83 samples are kept in" in err.decode()
     done = qdqtool_process(*words)
     assert done.code == 0, done.err
-    assert "went on from 48 samples" in done.out
+    assert "continued after 48 samples" in done.out
     assert path.read_bytes() == whole["max"]
 
 

@@ -168,7 +168,7 @@ def test_both_verdicts_colour_the_page_of_two_models(tmp_path: Path):
 def test_what_no_report_says_is_named_for_each_model(tmp_path: Path):
     text = Reader(page_of_two(tmp_path, ALL, {"inspect": SECOND["inspect"]})).text
     assert text.count("The reports do not say it. These commands do:") == 2
-    assert re.search(r"Layers that differ\s*qdqtool quantize, check and sensitivity of both models", text)
+    assert re.search(r"Layers that differ\s*qdqtool quantize, check and sensitivity for both models", text)
 
 
 def test_a_page_of_500_nodes_is_small(tmp_path: Path):

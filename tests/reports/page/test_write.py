@@ -60,7 +60,7 @@ def test_an_input_is_never_overwritten_and_a_refusal_writes_nothing(tmp_path: Pa
     with pytest.raises(OutputError, match="does not exist"):
         write_page([path], tmp_path / "absent" / "page.html")
     path.write_text("{}")
-    with pytest.raises(UsageError, match="is no report"):
+    with pytest.raises(UsageError, match="is not a report"):
         write_page([path], tmp_path / "page.html")
     assert before
     assert [each.name for each in tmp_path.iterdir()] == ["check.json"]

@@ -89,7 +89,7 @@ def test_a_report_without_a_digest_goes_where_its_path_fits(tmp_path: Path):
 def test_a_path_that_fits_both_models_is_refused(tmp_path: Path):
     b = B | {"output": A["output"]}
     found = refused(tmp_path, a=A, b=b, build=ALL["build"])
-    assert str(found) == "build.json has no digest of its model, and its path fits two models: net.int8.onnx"
+    assert str(found) == "build.json has no digest of its model, and its path matches two models: net.int8.onnx"
     assert "--against" in str(found.hint)
     assert grouped(tmp_path, a=A, b=b, check=ALL["check"]) == [["a", "check"], ["b"]]
 
@@ -121,7 +121,7 @@ def test_a_sensitivity_of_neither_model_is_refused(tmp_path: Path):
     other = SENSITIVITY | {"model_file": SECOND_FILE}
     assert "sensitivity.json is about net.onnx (SHA-256 cc" in str(refused(tmp_path, a=A, b=B, sensitivity=other))
     int4 = SENSITIVITY | {"mode": "int4"}
-    assert "is about int4, the models are in int8 and fp8" in str(refused(tmp_path, a=A, b=B, sensitivity=int4))
+    assert "is about mode int4, the models have mode int8 and fp8" in str(refused(tmp_path, a=A, b=B, sensitivity=int4))
 
 
 def test_the_float_model_is_of_both(tmp_path: Path):
@@ -132,9 +132,9 @@ def test_the_float_model_is_of_both(tmp_path: Path):
 def test_a_stale_report_is_refused_beside_one_model(tmp_path: Path):
     stale = CHECK | {"model_file": SECOND_FILE}
     found = refused(tmp_path, quantize=A, check=stale)
-    assert "the quantized model of quantize.json is out/net.int8.onnx (SHA-256 aaaaaaaaaaaa…)" in str(found)
+    assert "the quantized model is out/net.int8.onnx (SHA-256 aaaaaaaaaaaa…) in quantize.json, but " in str(found)
     assert str(found.hint).startswith(
-        "the file was changed between the two: run `qdqtool quantize` and `qdqtool check` again; to compare two models"
+        "the file was changed between the two reports: run `qdqtool quantize` and `qdqtool check` again; "
     )
 
 
@@ -155,13 +155,13 @@ def test_a_stale_report_is_refused_beside_two_models(command: str, tmp_path: Pat
     assert "stale.json is about" in str(found)
     assert "net.fp8.onnx (SHA-256 cccccccccccc…)" in str(found)
     assert str(found.hint).startswith(
-        f"the file was changed between the two: run `qdqtool quantize` and `qdqtool {command}"
+        f"the file was changed between the two reports: run `qdqtool quantize` and `qdqtool {command}"
     )
 
 
 def test_a_report_of_neither_model_is_refused(tmp_path: Path):
     found = refused(tmp_path, a=A, b=B, check=CHECK | {"model": "third.onnx"})
-    assert "check.json is about third.onnx, the others about out/net.int8.onnx" in str(found)
+    assert "check.json is about third.onnx, the other reports about out/net.int8.onnx" in str(found)
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_a_report_of_neither_model_is_refused(tmp_path: Path):
 )
 def test_without_two_digests_nothing_is_guessed(first: Any, second: Any, tmp_path: Path):
     found = refused(tmp_path, first=first, second=second)
-    assert "are two reports of `qdqtool quantize`, and one model has one" in str(found)
+    assert "are two reports of `qdqtool quantize`, but a model may have only one" in str(found)
     assert "--against" in str(found.hint)
 
 
@@ -183,7 +183,7 @@ def test_a_conversion_that_failed_first_has_no_model(tmp_path: Path):
 def test_three_models_are_refused(tmp_path: Path):
     third = B | {"output": "third.onnx", "output_file": QUANTIZED_FILE | {"sha256": "d" * 64}}
     found = refused(tmp_path, a=A, b=B, c=third)
-    assert str(found).startswith("the reports are of 3 models (out/net.int8.onnx (SHA-256 aaaaaaaaaaaa…), ")
+    assert str(found).startswith("the reports are about 3 models (out/net.int8.onnx (SHA-256 aaaaaaaaaaaa…), ")
     assert "a page shows one or two" in str(found)
     with pytest.raises(UsageError, match="two reports of `qdqtool quantize`"):
         grouped(tmp_path, {"c": third}, a=A, b=B)

@@ -47,10 +47,12 @@ def test_the_longest_path_and_any_digest_are_kept():
 
 
 def test_a_file_that_changed_between_two_reports_is_told_with_the_commands():
-    with pytest.raises(UsageError, match=r"m\.onnx \(SHA-256 aaaaaaaaaaaa…\), that of build.json is") as caught:
+    with pytest.raises(
+        UsageError, match=r"m\.onnx \(SHA-256 aaaaaaaaaaaa…\) in check.json, but m\.onnx .* in build.json"
+    ) as caught:
         agreed([claim("m.onnx", FILE), claim("m.onnx", OTHER, "build")], "quantized model")
     assert caught.value.hint == (
-        "the file was changed between the two: run `qdqtool check` and `qdqtool build` again; "
+        "the file was changed between the two reports: run `qdqtool check` and `qdqtool build` again; "
         "to compare two models, put --against before each report of the second one"
     )
 

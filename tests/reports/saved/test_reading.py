@@ -104,22 +104,22 @@ def test_reports_of_earlier_versions_get_the_keys_of_this_one():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("no json", "r.json is no JSON report: "),
-        ("[]", "r.json is no JSON report: Expected `object`, got `array`"),
-        ("{}", "r.json is no report of qdqtool"),
-        ("[" * 100_000, "r.json is no JSON report: "),
-        ('{"schema_version": 1, "tensors": {}}', "r.json is 'plan-file' .* which a page does not show"),
+        ("no json", "r.json is not a JSON report: "),
+        ("[]", "r.json is not a JSON report: Expected `object`, got `array`"),
+        ("{}", "r.json is not a report of qdqtool"),
+        ("[" * 100_000, "r.json is not a JSON report: "),
+        ('{"schema_version": 1, "tensors": {}}', "r.json is 'plan-file' .* a page cannot show"),
         (
             '{"schema_version": 1, "error": {"message": "no such file", "hint": null, "exit_code": 3}}',
-            "r.json is the error of a command that failed, and no report: no such file",
+            "r.json is not a report: it holds the error of a failed command: no such file",
         ),
         (
             '{"schema_version": 1, "qdqtool_version": "1", "engine": "", "manifest": "", "passed": true, "checks": []}',
-            "r.json is 'verify-engine' .* which a page does not show",
+            "r.json is 'verify-engine' .* a page cannot show",
         ),
         (
             json.dumps(whole(CHECK) | {"schema_version": 2}),
-            "r.json has schema_version 2, and this version of qdqtool reads 1",
+            "r.json has schema_version 2, but this version of qdqtool reads 1",
         ),
         (json.dumps(whole(CHECK) | {"schema_version": True}), "r.json has schema_version True"),
         (
@@ -142,20 +142,20 @@ def test_what_is_no_report_is_refused(text: str, message: str, tmp_path: Path):
 
 def test_of_a_curve_file_the_report_of_quantize_is_told(tmp_path: Path):
     (tmp_path / "c.json").write_text('{"schema_version": 1, "points": []}')
-    with pytest.raises(UsageError, match=r"c\.json is 'curve-file' .* which a page does not show") as caught:
+    with pytest.raises(UsageError, match=r"c\.json is 'curve-file' .* a page cannot show") as caught:
         read_reports([tmp_path / "c.json"])
-    assert caught.value.hint == "leave it out: the JSON report of quantize has the same states, and the page draws them"
+    assert caught.value.hint == "remove this file: the JSON report of quantize has the same curve"
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path):
     with pytest.raises(UsageError, match=r"absent.json cannot be read: No such file"):
         read_reports([tmp_path / "absent.json"])
     (tmp_path / "bytes.json").write_bytes(b"\xff\xfe{}")
-    with pytest.raises(UsageError, match=r"bytes.json is no JSON report"):
+    with pytest.raises(UsageError, match=r"bytes.json is not a JSON report"):
         read_reports([tmp_path / "bytes.json"])
 
 
 def test_a_step_with_the_report_of_another_is_refused(tmp_path: Path):
     swapped = edited(CONVERT, lambda report: report["steps"][2].update(report=report["steps"][0]["report"]))
-    with pytest.raises(UsageError, match="step check has the report of `qdqtool quantize`"):
+    with pytest.raises(UsageError, match="step check is a report of `qdqtool quantize`, not of check"):
         read_reports(save(tmp_path, report=swapped))

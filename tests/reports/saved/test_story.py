@@ -44,15 +44,18 @@ def test_paths_of_the_same_file(first: str, second: str, same: bool):
     [
         (
             {"a": CHECK, "b": QUANTIZE | {"output": "other.onnx"}},
-            "the quantized model of a.json is net.int8.onnx, that",
+            "the quantized model is net.int8.onnx in a.json, but",
         ),
-        ({"a": CHECK, "b": SENSITIVITY | {"model": "other.onnx"}}, "the float model of a.json is net.onnx, that of b"),
-        ({"a": CHECK | {"model": "x/net.int8.onnx"}, "b": QUANTIZE}, "the quantized model of a.json is x/net.int8"),
-        ({"a": CHECK | {"model": "other.onnx"}, "b": VALIDATE}, "b.json is about out/net.int8.onnx, the others about"),
+        ({"a": CHECK, "b": SENSITIVITY | {"model": "other.onnx"}}, "the float model is net.onnx in a.json, but other"),
+        ({"a": CHECK | {"model": "x/net.int8.onnx"}, "b": QUANTIZE}, "the quantized model is x/net.int8"),
+        (
+            {"a": CHECK | {"model": "other.onnx"}, "b": VALIDATE},
+            "b.json is about out/net.int8.onnx, the other reports about",
+        ),
         ({"a": QUANTIZE, "b": QUANTIZE}, "a.json and b.json are two reports of `qdqtool quantize`"),
         ({"a": CONVERT, "b": QUANTIZE}, "a.json, step quantize and b.json are two reports of `qdqtool quantize`"),
         ({"a": QUANTIZE, "b": INSPECT | {"bytes": 999}}, "has 1000 bytes in a.json, 999 bytes in b.json"),
-        ({"a": QUANTIZE, "b": SENSITIVITY | {"mode": "fp8"}}, "a.json is about int8, b.json about fp8"),
+        ({"a": QUANTIZE, "b": SENSITIVITY | {"mode": "fp8"}}, "a.json is about mode int8, b.json about mode fp8"),
         ({"a": VALIDATE | {"models": [{"path": n, "targets": [], "error": None} for n in "xy"]}}, "about 2 models"),
     ],
 )

@@ -53,7 +53,7 @@ def test_one_engine_has_its_times_and_its_slowest_layers():
         "bench int8.engine",
         "  with     tensorrt-rtx 1.7.1 on NVIDIA L4, compute capability 8.9",
         "  data     a random sample; x:1x3",
-        "  times    between events on the GPU; copies of inputs and outputs are left out",
+        "  times    between events on the GPU, without copies of inputs and outputs",
         "  clocks   not known: the package is absent",
     ]
     rows = cells(text)
@@ -78,7 +78,7 @@ def test_where_no_layer_is_slower_a_missed_gate_names_those_that_gain_least():
     slow = tuple(replace(layer, milliseconds=2.0) for layer in OTHERS)
     faster = replace(COMPARED, comparison=compare_layers(LAYERS, slow))
     text = printed(render, faster)
-    assert "0 of 1 group of layers; those that gain least:" in text
+    assert "0 of 1 group of layers; the groups with the smallest gain:" in text
     assert ["conv, relu", "0.1250", "2.0000", "-1.8750"] in cells(text)
     assert "those that gain least" not in printed(render, replace(faster, passed=True))
 
@@ -91,7 +91,7 @@ def test_a_gate_that_is_met_and_unknown_layers():
         gate=SpeedupResult(gate=">=1x", passed=True, found="1.100x", slower_layers=()),
     )
     text = printed(render, report)
-    assert "layers   not known: tensorrt-rtx does not tell their times" in text
+    assert "layers   not known: tensorrt-rtx does not report their times" in text
     assert text.splitlines()[-1] == "gate >=1x: passed, 1.100x"
 
 

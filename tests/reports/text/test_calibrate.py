@@ -36,11 +36,15 @@ def lines(**changes: object) -> list[str]:
     ("changes", "at", "line"),
     [
         ({"shard": "1/4", "samples": 2}, 0, f"{HEAD} 2 of 8 samples (shard 1/4) of images"),
-        ({"resumed": 5}, 1, "went on from 5 samples that an interrupted run had done"),
+        ({"resumed": 5}, 1, "continued after 5 samples of an interrupted run"),
         ({"data": DataDescription("", 8, 7, {})}, 0, f"{HEAD} 8 samples of random inputs, seed 7"),
         ({"data": DataDescription("", 8, 7, {})}, 1, "RANDOM calibration: the ranges say nothing about real inputs"),
         ({"unseen": (UNSEEN,)}, 1, "UNSEEN   t in then: the branch never ran"),
-        ({"data": DataDescription("images", 1, None, {}), "samples": 1}, 1, "ONE sample: what lies outside"),
+        (
+            {"data": DataDescription("images", 1, None, {}), "samples": 1},
+            1,
+            "ONE sample: values of other samples that lie outside",
+        ),
     ],
 )
 def test_what_the_run_was_is_said(changes: dict[str, object], at: int, line: str):
@@ -71,8 +75,8 @@ def test_a_cluster_and_what_was_lost_of_it_are_named():
     )
     found = lines(cluster=used)
     assert "run by 3 workers of tcp://10.0.0.5:1; the model was sent to 1 of them" in found
-    assert "LOST     2 workers: tcp://10.0.0.6:2, tcp://10.0.0.7:3; others ran the samples" in found
-    assert "OTHER    processor of a worker: Another (x86_64), 8 CPUs, avx2; ranges may differ by rounding" in found
+    assert "LOST     2 workers: tcp://10.0.0.6:2, tcp://10.0.0.7:3; others ran their samples" in found
+    assert "OTHER    processor in a worker: Another (x86_64), 8 CPUs, avx2; its ranges may differ by rounding" in found
 
     quiet = lines(cluster=replace(used, lost=(), sent=0, other_processors=()))
     assert "run by 3 workers of tcp://10.0.0.5:1" in quiet

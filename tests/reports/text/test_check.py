@@ -73,14 +73,14 @@ def test_the_verdict_says_what_random_inputs_excused():
     doubtful = replace(FINITE, name="accuracy", requires="0 dB", detail="1 of 1 are lost", warnings=("y has -40 dB",))
     text = lines(gates=(FINITE, doubtful), warnings=doubtful.warnings)
     assert ["accuracy", "WARN", "0 dB", "1 of 1 are lost"] in cells("\n".join(text))
-    assert text[-1].startswith("PASSED   2 gates held, 1 of them only since the inputs were random; ")
+    assert text[-1].startswith("PASSED   2 gates held, 1 of them only because the inputs were random; ")
 
 
 def test_outputs_are_compared_with_the_baseline_only_where_there_is_one():
     exact = replace(OUTPUT, name="z", exact=True, cosine=1.0, max_abs=0.0, max_steps=0)
     compared = cells("\n".join(lines(baseline="f.onnx", outputs=(OUTPUT, exact))))
 
-    assert "outputs  y (no --baseline: not compared with one)" in lines()
+    assert "outputs  y (not compared: no --baseline is given)" in lines()
     assert ["output", "SQNR dB", "cosine", "max abs", "max steps"] in compared
     assert ["y", "31.23", "0.9900000", "0.5", "-"] in compared
     assert ["z", "exact", "exact", "0", "0"] in compared
@@ -134,7 +134,7 @@ def test_notes_and_warnings_are_printed():
         known_faults=(KnownFault(fault="rounds twice", nodes=("a", "b"), elements=1),),
         warnings=("few samples",),
     )
-    assert "note     data chose the codes of t: judged by the error that the model notes" in text
+    assert "note     codes of t were chosen with data: judged by the recorded error" in text
     assert "note     ONNX Runtime rounds twice: 1 element at 2 nodes" in text
     assert "warning  few samples" in text
 

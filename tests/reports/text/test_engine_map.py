@@ -110,7 +110,7 @@ def test_proven_and_unknown_are_counted_apart():
         "    without it: quantize with `--nodes-to-exclude a`",
         "  k multiplies floats for conv1: float32 -> float32, from x_q",
         "    without it: quantize with `--nodes-to-exclude a`",
-        "2 float tensors unknown, not counted: at first use, the GPU decides whether they exist",
+        "2 float tensors unknown, not counted: the GPU decides at first use whether they exist",
         "  conv -> relu: float32, 4.1 kB",
         "  conv -> relu: float32",
     ]
@@ -135,7 +135,7 @@ def test_an_edit_of_a_plan_file_and_the_lack_of_an_edit_are_printed():
 
 def test_nothing_is_claimed_without_evidence():
     assert lines()[-1] == "0 conversions proven"
-    assert lines(conversions=None)[-1].startswith("conversions between floats and codes are read from")
+    assert lines(conversions=None)[-1].startswith("conversions between floats and codes are unknown")
     assert lines(kernels=(), evidence="none")[-1].startswith("the builder gave no layer information")
 
 

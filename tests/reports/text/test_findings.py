@@ -88,14 +88,14 @@ def test_findings_that_repeat_get_a_diagnosis_with_commands():
         "  31 of 32 findings repeat 2 causes:",
         "    10 x asymmetric activations: 20 errors QP102",
         "    11 x biases stored as codes: 11 errors QL301; a safe edit for all",
-        "    besides, 3 weights with one scale for all channels: one scale for each keeps more accuracy",
+        "    also 3 weights with one scale for all channels: one scale for each channel is more accurate",
         (
             "  shortest way: quantize the float model again: `qdqtool quantize FLOAT.onnx --target tensorrt-rtx "
             "--calib-data DATA -o 'a b.new.onnx'`"
         ),
         (
             "  without the float model: `qdqtool quantize 'a b.onnx' --existing replace --target tensorrt-rtx "
-            "--calib-data DATA -o 'a b.new.onnx'`; its weights keep the rounding that they have"
+            "--calib-data DATA -o 'a b.new.onnx'`; its weights stay rounded"
         ),
     ]
     assert not any("shortest way" in line for line in lines(judged("tensorrt", *many[:REPEATED])))

@@ -72,7 +72,7 @@ def test_patterns_and_nodes_are_listed_with_their_effect():
         f"  {ESCAPED}",
         f"--nodes-to-exclude '{ESCAPED}' matches 1 node, all quantizable",
         "  b",
-        "--op-types-to-quantize 'Relu' matches 1 node, none of them quantizable: it changes nothing",
+        "--op-types-to-quantize 'Relu' matches 1 node, none of them is quantizable: the pattern has no effect",
         "  r",
         f"2 nodes of {ESCAPED} would be quantized for tensorrt",
         "  c (Conv)",

@@ -67,7 +67,7 @@ def test_qdq_groups_have_the_span_of_their_scales():
 
 def test_missing_external_data_is_named_and_its_scales_are_not_called_computed():
     text = lines(missing_data=("w.bin", HOSTILE), groups=(replace(GROUP, scale_min=None, scale_max=None),))
-    assert f"  external data is missing: w.bin, {ESCAPED}; scales stored there are not known" in text
+    assert f"  external data is missing: w.bin, {ESCAPED}; scales in these files are unknown" in text
     assert ["activation", "int8", "per-tensor", "QuantizeLinear", "2", "not known"] in cells("\n".join(text))
 
 

@@ -58,7 +58,7 @@ def test_samples_that_only_measured_are_told_from_those_that_chose():
     assert lines(calibration=used)[:3] == [
         "codes of weights chosen (gptq) over 4 samples of images",
         "1 sample of images held out, only to measure",
-        "REPEATED 2 of 5 samples equal an earlier one: the data has 3",
+        "REPEATED 2 of 5 samples equal an earlier sample: 3 are different",
     ]
 
 
@@ -101,7 +101,7 @@ def test_the_method_that_auto_chose_is_named_behind_the_calibration():
     chosen = replace(USED, method="auto", chosen="max")
     fresh, cached = (lines(calibration=used) for used in (replace(chosen, method_trial=trial), chosen))
     assert fresh[fresh.index("calibrated with auto over 4 samples of images") + 1].startswith(
-        "scales by max: outputs keep 1.0 ± 0.3 dB more than where each tensor is judged by itself (4 samples)"
+        "scales by max: outputs keep 1.0 ± 0.3 dB more than with a method for each tensor (4 samples)"
     )
     assert "scales by max, as the ranges file says" in cached
 
@@ -112,7 +112,10 @@ LOST = TensorAccuracy(tensor="t", graph="", kind="weight", sqnr_db=8.04)
 def test_the_layers_that_make_the_noise_stand_in_front_of_the_verdict_and_else_the_pairs():
     accuracy = Accuracy(samples=4, worst=(LOST,))
     blame = BlameReport(output="y", whole_db=20.0, samples=1, runs=9, layers=(BLAMED,), rest_share=0.2)
-    layers, pairs = "layers that make most of the noise at y, on 1 sample", "largest errors of a pair on its own tensor"
+    layers, pairs = (
+        "layers that make most of the noise at y, on 1 sample",
+        "largest errors of pairs on their own tensors",
+    )
 
     found = lines(accuracy=accuracy, blame=blame)
     assert found[-6] == layers
@@ -142,7 +145,7 @@ def test_random_and_forced_ranges_are_marked():
     text = lines(calibration=replace(USED, random=True, seed=7, forced_for=("model",)))
     assert text[1:4] == [
         "RANDOM calibration, seed 7: it says nothing about real inputs",
-        "FORCED: the ranges were found on another model",
+        "FORCED: the ranges come from another model",
         "",
     ]
 
@@ -150,7 +153,7 @@ def test_random_and_forced_ranges_are_marked():
 def test_corrected_and_separated_products_are_counted():
     assert lines(corrected=("a", "b"), separated=("c",))[:3] == [
         "biases corrected behind 2 weights",
-        "1 product for queries, keys and values at once cut in three, to run quantized",
+        "1 product for queries, keys and values split into three products each, to run quantized",
         "",
     ]
 
@@ -177,7 +180,7 @@ def test_other_files_are_named_and_what_a_plan_lacks():
     assert lines(ranges_file="r.json", plan_file="p.json", codes_not_in_plan=1)[3:6] == [
         "ranges in r.json",
         "plan in p.json",
-        "the plan keeps the scales of 1 weight but not the codes that data chose",
+        "the plan has the scales of 1 weight, but not the codes chosen with data",
     ]
 
 
@@ -215,10 +218,10 @@ def test_a_problem_is_said_and_escaped():
         (output(-0.5), "-0.5 dB, LOST: the error is larger than the output itself"),
         (output(None, exact=True), "equal"),
         (output(None, finite=False), "NaN or infinity where the float model has none"),
-        (output(None), "the float output is zero everywhere, and this one is not"),
+        (output(None), "the float output is zero everywhere, but this output is not"),
         (
             output(None, other_shapes=1),
-            "not compared; another shape than the float model's in 1 sample",
+            "not compared; the shape differs from the float model's in 1 sample",
         ),
         (output(float_nonfinite=2), "31.2 dB; NaN or infinite in the float model: 2 elements"),
     ],
@@ -281,7 +284,7 @@ def test_many_layers_are_listed_on_request():
 
 @pytest.mark.parametrize(
     ("worst", "told"),
-    [(None, "keeps no noise"), (float("-inf"), "is NaN or infinite somewhere"), (1.26, "keeps 1.3 dB")],
+    [(None, "has no noise"), (float("-inf"), "is NaN or infinite somewhere"), (1.26, "keeps 1.3 dB")],
 )
 def test_the_accuracy_without_layers_in_float(worst: float | None, told: str):
     assert f"with all quantized the worst output {told}\n" in printed(print_goal, goal(worst=worst))

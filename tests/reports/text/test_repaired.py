@@ -35,7 +35,7 @@ SAME = OutputChange(
     after_db=None,
 )
 MOVED = replace(SAME, exact=False, equal=False, max_abs=0.25, max_steps=2, sqnr_db=30.04, before_db=20, after_db=None)
-OWN_NOISE = "; to its own noise: before 20.0 dB, after unknown"
+OWN_NOISE = "; SQNR to its float model: before 20.0 dB, after unknown"
 FEEDS = "4 random samples"
 
 
@@ -63,15 +63,15 @@ def test_equal_refusals_are_one_line_with_their_count():
 
 
 def test_removed_values_are_listed():
-    assert lines(removed=("a", HOSTILE)) == [f"  removed, because nothing reads it any more: a, {ESCAPED}"]
+    assert lines(removed=("a", HOSTILE)) == [f"  removed, because no node reads it any more: a, {ESCAPED}"]
 
 
 def test_only_some_of_many_removed_values_are_listed():
     names = [f"w{index}" for index in range(15)]
     assert lines(removed=names) == [
-        f"  removed, because nothing reads it any more: {', '.join(names[:12])}, and 3 more (-v lists all)"
+        f"  removed, because no node reads it any more: {', '.join(names[:12])}, and 3 more (-v lists all)"
     ]
-    assert lines(removed=names, verbose=True) == [f"  removed, because nothing reads it any more: {', '.join(names)}"]
+    assert lines(removed=names, verbose=True) == [f"  removed, because no node reads it any more: {', '.join(names)}"]
 
 
 def test_noise_that_is_the_change_itself_is_not_printed_twice():
@@ -86,7 +86,7 @@ def test_a_changed_output_has_its_distance_and_noise():
     signs = replace(SAME, name="z", exact=False)
     assert lines(outputs=(SAME, MOVED, signs), feeds=FEEDS) == [
         f"  output y: changed by at most 0.25, 2 steps; SQNR against before 30.0 dB{OWN_NOISE}",
-        "  output z: equal to before, but for the sign of zeros",
+        "  output z: equal to before, except for the sign of zeros",
         "  on 4 random samples; noise is measured against the model without Q/DQ",
     ]
 
@@ -95,8 +95,8 @@ def test_samples_in_which_an_output_has_another_shape_are_counted():
     outputs = (replace(MOVED, other_shapes=3), replace(MOVED, name="z", max_steps=None, other_shapes=1))
     rest = f"; SQNR against before 30.0 dB{OWN_NOISE}"
     assert lines(outputs=outputs, feeds=FEEDS)[:2] == [
-        f"  output y: changed by at most 0.25, 2 steps; another shape than before in 3 samples{rest}",
-        f"  output z: changed by at most 0.25; another shape than before in 1 sample{rest}",
+        f"  output y: changed by at most 0.25, 2 steps; the shape changed in 3 samples{rest}",
+        f"  output z: changed by at most 0.25; the shape changed in 1 sample{rest}",
     ]
 
 
@@ -200,8 +200,8 @@ def test_what_went_what_stays_and_the_files():
 
     assert printed(render_stripped, report).splitlines() == [
         f"3 quantized tensors (1 activation, 2 weights) made float again in {ESCAPED}",
-        "  put back Relu 2 times: the range of a Q did its work",
-        "  put back Clip (min 0, max 6): the range of a Q did its work",
+        "  put back Relu 2 times: a Q clipped the same values",
+        "  put back Clip (min 0, max 6): a Q clipped the same values",
         f"  kept {ESCAPED} in then: its codes are an output",
         f"  warning {ESCAPED}",
         "size 1 kB -> 4 kB (400%)",

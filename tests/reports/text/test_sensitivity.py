@@ -41,7 +41,7 @@ def test_each_layer_has_a_line_and_all_have_one_hint():
 
 def test_a_layer_louder_than_all_others_has_a_line_of_its_own():
     loud = replace(BLAMED, noise_share=0.9, dominant=True, without_db=40.04, macs_share=0.0041, weights_share=0.00002)
-    costs = "y has 21.3 dB with it quantized and 40.0 dB with it in float; it has "
+    costs = "y has 21.3 dB if it is quantized and 40.0 dB if it is in float; it has "
     costs += "0.41% of the multiply-accumulates and 0.00% of the weights"
     lines = printed(print_blame, report(loud)).splitlines()
     assert lines[-2:] == [
@@ -49,21 +49,21 @@ def test_a_layer_louder_than_all_others_has_a_line_of_its_own():
         "to leave it in float: `--nodes-to-exclude conv`",
     ]
     everything = printed(print_blame, report(replace(loud, macs_share=1.0))).splitlines()[-1]
-    assert everything == "nothing else is quantized: in float, they leave a float model; another mode may keep more"
+    assert everything == "no other layer is quantized: without them it is a float model; try another mode"
     silent = printed(print_blame, report(replace(loud, without_db=None)))
-    assert "and no noise with it in float" in silent
+    assert "and no noise if it is in float" in silent
 
 
 def test_another_layer_that_may_be_louder_is_not_kept_quiet():
-    line = "of the other layers none makes more than 40% (9 runs of a sample)"
+    line = "each other layer makes at most 40% (9 runs of one sample)"
     assert line in printed(print_blame, report(BLAMED, rest=0.4)).splitlines()
-    assert "of the other layers" not in printed(print_blame, report(BLAMED, rest=0.3))
+    assert "each other layer" not in printed(print_blame, report(BLAMED, rest=0.3))
 
 
 def test_where_no_layer_stands_out_one_line_says_so():
     even = "no single layer dominates: each makes at most 20% of the noise at y\n"
     assert printed(print_blame, report()) == even
-    unknown = "no layer was found that makes most of the noise at y within 9 runs of a sample\n"
+    unknown = "9 runs of one sample found no layer that makes most of the noise at y\n"
     assert printed(print_blame, report(rest=0.6)) == unknown
 
 
@@ -128,7 +128,7 @@ def test_errors_of_pairs_are_said_to_be_of_their_own_tensor():
         TensorAccuracy(tensor="t", graph="then", kind="activation", sqnr_db=9.96),
     )
     assert cells(printed(print_pair_errors, worst)) == [
-        ["largest errors of a pair on its own tensor, which need not reach the outputs"],
+        ["largest errors of pairs on their own tensors; outputs may be less affected"],
         ["tensor", "kind", "noise", "SQNR dB"],
         [ESCAPED, "weight", "39.63%", "8.0"],
         ["t in then", "activation", "31.77%", "10.0"],
@@ -159,7 +159,7 @@ def test_a_sample_far_below_the_median_is_named_with_its_file():
 @pytest.mark.parametrize(
     ("values", "told"),
     [
-        ({"sqnr_db": None, "zero_reference": True}, "off by 0.25 where the baseline is 0 everywhere; "),
+        ({"sqnr_db": None, "zero_reference": True}, "with an error of 0.25; the baseline is 0 everywhere; "),
         ({"nonfinite": 2}, "with 2 elements that are NaN or infinite in one model only; "),
         ({"nonfinite": 1}, "with 1 element that is NaN or infinite in one model only; "),
     ],

@@ -29,7 +29,7 @@ TRIAL = Trial(
         TrialOutput(name="constant", without_db=None, with_db=None),
     ),
 )
-LEAST = "measured SQNR 30.0 dB without, 31.5 dB with at 'z', the least of 2 outputs (4 samples)"
+LEAST = "measured SQNR 30.0 dB without, 31.5 dB with at 'z', the smallest gain of 2 outputs (4 samples)"
 GIVEN = GivenReport(source="r.json", format="json", mode="int8", tensors=3, unknown=(), notes=())
 
 
@@ -65,9 +65,9 @@ def test_a_rejected_step_says_how_much_its_gain_varies():
 
     assert prepared(replace(FOLDED, trial=measured)).endswith(f"; {LEAST}\n")
     rejected = replace(FOLDED, trial=replace(measured, kept=False))
-    assert prepared(rejected).endswith(f" not folded: {LEAST}, +2.5 ± 3.3 dB for a sample\n")
+    assert prepared(rejected).endswith(f" not folded: {LEAST}; gain for a sample +2.5 ± 3.3 dB\n")
     rejected = replace(FOLDED, trial=replace(measured, kept=False, sample_gain_db=-0.04))
-    assert prepared(rejected).endswith(", -0.0 ± 3.3 dB for a sample\n")
+    assert prepared(rejected).endswith("; gain for a sample -0.0 ± 3.3 dB\n")
 
 
 def test_a_trial_that_shows_nothing_says_why():
@@ -84,7 +84,7 @@ def test_given_ranges_say_where_they_come_from():
 def test_what_given_ranges_name_in_vain_is_shown_in_part_and_counted():
     given = replace(GIVEN, weights=1, unknown=(HOSTILE, "b", "c", "d", "e"), notes=(HOSTILE,))
     assert printed(print_given, given).splitlines()[1:] == [
-        "scales of 1 weight are those of the file",
+        "scales of 1 weight are taken from the file",
         f"note     5 tensors of the file not found in the model: {ESCAPED}, b, c, d, …",
         f"note     {ESCAPED}",
     ]
@@ -94,7 +94,7 @@ TRIED = MethodTrial(method="entropy", samples=16, gains_db={"auto": 0.0, "entrop
 
 
 def test_a_chosen_method_is_told_with_its_gain():
-    told = "outputs keep 2.4 ± 0.5 dB more than where each tensor is judged by itself (16 samples)"
+    told = "outputs keep 2.4 ± 0.5 dB more than with a method for each tensor (16 samples)"
     assert printed(print_chosen, "entropy", TRIED) == f"scales by entropy: {told}\n"
 
 
@@ -182,6 +182,6 @@ def test_many_nodes_of_one_reason_are_counted():
 
 
 def test_without_data_the_unknown_range_is_said():
-    assert "note     without data nothing is known of how large activations become" in high_precision(
+    assert "note     without data, the largest values of activations are unknown" in high_precision(
         HighPrecisionReport(dtype="fp16", nodes=1)
     )

@@ -193,5 +193,5 @@ SECTION = Section(
     "Layers",
     ("sensitivity", "check and quantize"),
     blocks,
-    Comparison("Layers that differ", ("quantize, check and sensitivity of both models",), compared),
+    Comparison("Layers that differ", ("quantize, check and sensitivity for both models",), compared),
 )

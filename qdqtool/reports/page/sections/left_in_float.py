@@ -82,5 +82,5 @@ SECTION = Section(
     "Unquantized nodes",
     ("quantize",),
     blocks,
-    Comparison("Unquantized nodes", ("quantize of both models", "inspect of both models"), compared),
+    Comparison("Unquantized nodes", ("quantize for both models", "inspect for both models"), compared),
 )

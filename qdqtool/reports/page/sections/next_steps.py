@@ -13,8 +13,8 @@ from qdqtool.reports.saved.reading import FailedCommand
 from qdqtool.reports.saved.story import Story
 
 NOTE = (
-    "Words in capitals stand for files of your own. Add the options of the first run that the reports do not have, "
-    "such as those of images or shapes."
+    "Replace words in capitals by your files. Add the options of the first run that the reports do not contain, such "
+    "as options for images or shapes."
 )
 
 
@@ -30,16 +30,16 @@ def blocks(story: Story) -> tuple[Block, ...]:
     if found:
         return (Steps(found, NOTE),)
     if judge(story).overall == "failed":
-        return (Lines("No fix is known", ("The verdict names what failed; the reports have no remedy.",)),)
+        return (Lines("No fix is known", ("The verdict names the failure; the reports have no fix for it.",)),)
     return (Lines("Nothing stands out", ("No report gives a reason to change anything.", *_unknown(story))),)
 
 
 def _unknown(story: Story) -> Iterator[str]:
     if story.first(SensitivityReport) is None:
-        yield "Not known: what each layer costs (qdqtool sensitivity)."
+        yield "Not known: the noise of each layer (qdqtool sensitivity)."
     if story.first(EngineReport) is not None:
-        yield "Not known: how fast the engine is (qdqtool bench)."
-    yield "Not known: the accuracy on other data than that of the reports."
+        yield "Not known: the speed of the engine (qdqtool bench)."
+    yield "Not known: the accuracy on data that the reports did not use."
 
 
 SECTION = Section(8, "What to try next", (), blocks, is_open=True)

@@ -239,5 +239,5 @@ SECTION = Section(
     "Accuracy of the outputs",
     ("check", "quantize"),
     blocks,
-    Comparison("Accuracy of the outputs", ("check --baseline of both models",), compared),
+    Comparison("Accuracy of the outputs", ("check --baseline for both models",), compared),
 )

@@ -36,7 +36,7 @@ def _activations(ranges: tuple[ActivationRange, ...], count: int, known: frozens
     if ranges:
         drawn = tuple((scoped(each.tensor, each.graph), _histogram(each)) for each in ranges)
         yield Charts("Magnitudes of an activation, and its range", "ranges", drawn)
-        order = "the largest values in units of the range first"
+        order = "sorted by largest magnitude / range"
         yield tabulate(f"Ranges of activations, {order}{_part(len(ranges), count)}", _of_activations(known), ranges)
 
 
@@ -49,7 +49,7 @@ def _weights(scales: tuple[WeightScales, ...], count: int, known: frozenset[str]
 
 
 def _part(shown: int, count: int) -> str:
-    return "" if shown == count else f"; the others of {count:,} are in the JSON report"
+    return "" if shown == count else f"; the JSON report has all {count:,}"
 
 
 def _of_activations(known: frozenset[str]) -> Columns[ActivationRange]:

@@ -37,7 +37,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
     return (
         facts,
         *_curves(search, measured_on),
-        tabulate("States, the cheapest first", _columns(search), search.states),
+        tabulate("Candidate models, the cheapest first", _columns(search), search.states),
     )
 
 
@@ -50,13 +50,13 @@ def _facts(search: SearchCurve, measured_on: str) -> Iterator[tuple[str, Cell]]:
         if state.chosen:
             yield "Written model", text(_describe_state(state, search))
     yield "Search", text(f"on {plural(search.samples, 'selection sample')}, so its figures are optimistic")
-    yield "Measured", text(f"on {measured_on} samples, with a model made of a state")
+    yield "Measured", text(f"on {measured_on} samples, with a candidate model that was written")
 
 
 def _describe_state(state: CurveState, search: SearchCurve) -> str:
     layers = plural(state.layers_in_float, "layer")
     if state.layers_in_fallback:
-        layers += f" in float and {state.layers_in_fallback} in the fallback format"
+        layers += f" in float and {state.layers_in_fallback} in the secondary format"
     else:
         layers += " in float"
     kept = [f"{state.measured_sqnr_db:.2f} dB measured"] if state.measured_sqnr_db is not None else []
@@ -95,9 +95,9 @@ def _curves(search: SearchCurve, measured_on: str) -> Iterator[Curve]:
 def _columns(search: SearchCurve) -> Columns[CurveState]:
     unit, dash = search.loss_unit, _NONE.text
     return {
-        Column("State"): lambda state: text(_name(state)),
+        Column("Candidate"): lambda state: text(_name(state)),
         Column("Layers in float", numeric=True): lambda state: number(state.layers_in_float, ","),
-        Column("In the fallback format", numeric=True, empty="0"): lambda state: number(state.layers_in_fallback, ","),
+        Column("In the secondary format", numeric=True, empty="0"): lambda state: number(state.layers_in_fallback, ","),
         Column(_X, numeric=True): lambda state: share(1 - state.quantized_share),
         Column("SQNR, search", numeric=True): lambda state: _sqnr(state, state.worst_sqnr_db),
         Column("SQNR, measured", numeric=True): lambda state: _sqnr(state, state.measured_sqnr_db),

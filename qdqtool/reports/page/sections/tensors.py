@@ -110,5 +110,5 @@ SECTION = Section(
     "Quantized tensors",
     ("check",),
     blocks,
-    Comparison("Quantized tensors that differ", ("check --baseline of both models",), compared),
+    Comparison("Quantized tensors that differ", ("check --baseline for both models",), compared),
 )

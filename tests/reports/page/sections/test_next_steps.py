@@ -41,13 +41,13 @@ def test_where_all_is_well_nothing_stands_out_and_what_is_unknown_is_told(tmp_pa
     assert isinstance(block, Lines)
     assert block.heading == "Nothing stands out"
     assert block.lines[1:] == (
-        "Not known: how fast the engine is (qdqtool bench).",
-        "Not known: the accuracy on other data than that of the reports.",
+        "Not known: the speed of the engine (qdqtool bench).",
+        "Not known: the accuracy on data that the reports did not use.",
     )
     without = {name: each for name, each in quiet.items() if name != "sensitivity"}
     block = shown(tmp_path, check=limited({}), validate=validate, **without)
     assert isinstance(block, Lines)
-    assert "Not known: what each layer costs (qdqtool sensitivity)." in block.lines
+    assert "Not known: the noise of each layer (qdqtool sensitivity)." in block.lines
 
 
 def test_a_failure_without_a_remedy_is_not_called_nothing(tmp_path: Path):

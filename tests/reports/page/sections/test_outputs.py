@@ -114,7 +114,7 @@ def test_what_was_left_out_and_what_explains_the_numbers_is_listed(tmp_path: Pat
         (
             "Notes of the check",
             (
-                "data chose the codes of x: judged by the error that the model notes",
+                "codes of x were chosen with data: judged by the recorded error",
                 "ONNX Runtime rounds twice: 1 element at 2 nodes",
             ),
         ),

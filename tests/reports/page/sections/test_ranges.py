@@ -92,7 +92,7 @@ def test_a_part_of_a_large_model_says_so(tmp_path: Path, monkeypatch: pytest.Mon
     found = made(tmp_path, quantize=edited(QUANTIZE, several))
 
     assert [len(block.charts if isinstance(block, Charts) else block.rows) for block in found] == [2] * 4  # type: ignore[union-attr]
-    assert all(block.caption.endswith("; the others of 3 are in the JSON report") for block in found[1::2])  # type: ignore[union-attr]
+    assert all(block.caption.endswith("; the JSON report has all 3") for block in found[1::2])  # type: ignore[union-attr]
 
 
 def test_reports_without_ranges_have_no_section(tmp_path: Path):

@@ -28,7 +28,7 @@ def test_the_curve_has_the_figures_of_both_kinds_of_samples(tmp_path: Path):
         "Asked for": "every output keeps 35 dB",
         "Written model": "3 layers in float, 25.00% of the cost, 40.50 dB measured",
         "Search": "on 8 selection samples, so its figures are optimistic",
-        "Measured": "on hold-out samples, with a model made of a state",
+        "Measured": "on hold-out samples, with a candidate model that was written",
     }
     assert isinstance(curve, Curve)
     assert curve.x == (0.0, 1 - 0.95, 0.25, 0.5)
@@ -37,7 +37,7 @@ def test_the_curve_has_the_figures_of_both_kinds_of_samples(tmp_path: Path):
     assert (curve.limit, curve.chosen, curve.unit) == (35.0, 2, "dB")
     assert isinstance(table, Table)
     assert [column.title for column in table.columns] == [
-        *("State", "Layers in float", "Cost in float", "SQNR, search", "SQNR, measured")
+        *("Candidate", "Layers in float", "Cost in float", "SQNR, search", "SQNR, measured")
     ]
     assert rows(table) == [
         ["every layer quantized", "0", "0.00%", "30.25 dB", "28.50 dB"],
@@ -72,7 +72,7 @@ def test_the_fallback_format_has_a_column_where_a_layer_has_it(tmp_path: Path):
     assert isinstance(table, Table)
     assert [row[2] for row in rows(table)] == ["0", "0", "4", "0"]
     assert isinstance(facts, Facts)
-    assert facts.rows[1][1].text.startswith("3 layers in float and 4 in the fallback format, ")
+    assert facts.rows[1][1].text.startswith("3 layers in float and 4 in the secondary format, ")
 
 
 def test_a_state_that_gave_nan_says_so_and_is_no_point_of_the_curve(tmp_path: Path):
@@ -99,4 +99,4 @@ def test_validation_data_is_told_from_held_back_samples(tmp_path: Path):
     accuracy = {**QUANTIZE["accuracy"], "held_back": False, "validation": "v.npz"}
     facts, *_ = shown(tmp_path, SEARCH, accuracy=accuracy)
     assert isinstance(facts, Facts)
-    assert facts.rows[-1][1].text == "on validation samples, with a model made of a state"
+    assert facts.rows[-1][1].text == "on validation samples, with a candidate model that was written"
