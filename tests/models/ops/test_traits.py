@@ -372,6 +372,7 @@ NAMED_ELSEWHERE = {
     "linting/rules/weight_axis": "what ONNX Runtime's optimizer replaces",
     "linting/rules/zero_point_constant": "what parsers follow to a zero point",
     "models/graph/index/folders": "what operators make of constants",
+    "models/graph/index/growth": "how operators grow tensors",
     "models/graph/index/inference": "what onnx's data propagation follows",
     "models/graph/index/signature": "writes such nodes, for shape inference",
     "models/graph/index/weight_folders": "what operators make of stored weights",
