@@ -91,7 +91,7 @@ class WeightAxis(Rule):
             here, wanted = axes
             entry = product.right.dequantize
             shared = _other_reader(context, product)
-            fits = f", which fits {shared.node.op_type} '{shared.node.label}' alone" if shared is not None else ""
+            fits = f", which fits only {shared.node.op_type} '{shared.node.label}'" if shared is not None else ""
             message = f"the weight of {product.node.op_type} '{product.node.label}' has its scales on axis {here}{fits}"
             fixes = axis_fixes(context, product, wanted) if shared is None else ()
             yield Fault(message, entry.node, entry.data, found=str(here), expected=f"axis {wanted}", fixes=fixes)
@@ -131,7 +131,7 @@ def _requantize(entry: QdqNode, axis: int, draft: Draft) -> None:
     sharing = [each for each in context.products if each.right is not None and each.right.dequantize is entry]
     rank = len(constant.shape)
     if {_axis_of(context, each, each.op.weight_axis(each.node, rank)) for each in sharing} != {axis}:
-        raise UnfitError("its consumers want different axes")
+        raise UnfitError("its consumers need different axes")
     values = constant.reals()
     # Negative values need a zero point in an unsigned format.
     symmetric = constant.format.low < 0 or not np.less(values, 0).any()
