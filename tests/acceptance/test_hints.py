@@ -339,7 +339,7 @@ CASES = {
         fills={"FILE": "c.json"},
     ),
     "a baseline that is none": Case(
-        "validate bad.onnx --baseline broken.json", "write it anew: `qdqtool validate MODEL... --write-baseline {}`"
+        "validate bad.onnx --baseline broken.json", "write a new one: `qdqtool validate MODEL... --write-baseline {}`"
     ),
     "unknown settings": Case(
         "validate float.onnx", "`qdqtool explain validate` lists the settings", writes={"qdqtool.toml": "colour = 1\n"}
@@ -456,7 +456,7 @@ CASES = {
     ),
     "a refit for several GPUs": Case(
         "build float.onnx -o e --refit",
-        "name the one of your GPU: `--compute-capabilities {}`",
+        "give the one of your GPU: `--compute-capabilities {}`",
         then=(0, 4),  # it needs a GPU
         needs="tensorrt_rtx",
     ),
@@ -514,7 +514,7 @@ CASES = {
     ),
     "an operator that others define": Case(
         "build attention.onnx -o e --skip-validate",
-        "writes it as the operators that define it",
+        "by the operators that define it, run `",
         code=1,
         then=(0, 1),
         needs="tensorrt_rtx",
@@ -522,7 +522,7 @@ CASES = {
     ),
     "an old opset": Case(
         "build old.onnx -o e --skip-validate",
-        "writes it for opset 13",
+        "to convert the model to opset 13, run `",
         code=1,
         then=(0, 1),
         needs="tensorrt_rtx",
@@ -561,11 +561,11 @@ CASES = {
 ELSEWHERE = {
     "`--force` inserts it all the same": "tests/jobs/test_insert.py gives the option",
     "` lists the kernels": "tests/jobs/test_inspect_engine.py inspects engines",
-    "fix the shapes, in place of --opt-shapes, which folds": "tests/engines/build/test_build_model.py pastes it",
+    "fix the shapes instead of --opt-shapes": "tests/engines/build/test_build_model.py pastes it",
     "qdqtool does not know this message": "tests/engines/build/test_refusal.py pastes it",
     "` finds the node": "tests/engines/build/test_refusal.py pastes the command",
     "of a fast tokenizer writes it": "needs transformers",
-    "finds the smallest model that this message is of": "tests/engines/build/test_refusal.py pastes the command",
+    "finds the smallest model with this message": "tests/engines/build/test_refusal.py pastes the command",
     "a fault of TensorRT; `": "tests/engines/build/test_parser_answer.py has the model",
     "`--drop-clipping` writes": "tests/jobs/test_strip.py asks for both",
     "the model no longer fits": "needs a model above 2 GiB",

@@ -116,7 +116,7 @@ def test_files_that_cannot_be_read(engine: Path, tmp_path: Path):
 def test_an_engine_without_its_manifest(engine: Path):
     manifest.manifest_path(engine).unlink()
     with pytest.raises(
-        ModelError, match=r"e\.engine is an engine without its manifest: e\.engine\.manifest\.json"
+        ModelError, match=r"e\.engine is an engine without a manifest: e\.engine\.manifest\.json"
     ) as error:
         read_map(engine)
     assert "build the engine again" in (error.value.hint or "")
