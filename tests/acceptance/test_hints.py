@@ -345,9 +345,9 @@ CASES = {
         "validate float.onnx", "`qdqtool explain validate` lists the settings", writes={"qdqtool.toml": "colour = 1\n"}
     ),
     "an unknown schema": Case("schema chek", "`qdqtool schema` lists them"),
-    "an unknown rule": Case("explain QP999", "`qdqtool rules` lists them all, `qdqtool explain` the pages"),
+    "an unknown rule": Case("explain QP999", "`qdqtool rules` lists all rules; `qdqtool explain` lists the pages"),
     "an unknown rule to ignore": Case(
-        "validate float.onnx --ignore QP999", "`qdqtool rules` lists them all, `qdqtool explain` the pages"
+        "validate float.onnx --ignore QP999", "`qdqtool rules` lists all rules; `qdqtool explain` lists the pages"
     ),
     "a limit without a baseline": Case(
         "check q.onnx --min-sqnr 1",
@@ -428,7 +428,7 @@ CASES = {
     ),
     "a model that does not pass and has no fix": Case(
         "build attention.onnx -o e --backend tensorrt-rtx",
-        "`{}` shows all that it finds",
+        "`{}` shows all findings",
         code=1,
         then=(1,),
         needs="tensorrt_rtx",
@@ -572,7 +572,7 @@ ELSEWHERE = {
     "`git lfs pull`": "needs a repository with git lfs",
     "other --input-shapes and --input-values may pass; `--skip-validate`": "tests/jobs/test_build.py pastes it",
     "nvidia-smi": "needs a GPU",
-    "an engine runs where its GPU is": "needs a GPU",
+    "copy the engine and the data to the machine with the GPU": "needs a GPU",
     "build it for your shapes: `": "needs a GPU; tests/engines/gpu/test_gpu.py builds for a range of shapes",
     "build it here: `": "needs a GPU",
     "give samples: `--data DATA`": "needs a GPU; tests/engines/gpu/test_tensorrt_runner.py asks for it",
@@ -583,7 +583,7 @@ ELSEWHERE = {
     "`pip ": "test_what_is_to_be_installed_exists",
     "builds without one": "needs TensorRT without a GPU",
     "leave the option out, or use `--backend tensorrt-rtx`": "needs TensorRT",
-    "`qdqtool doctor` says": "tests/engines/build/test_parser_answer.py has no parser",
+    "`qdqtool doctor` lists what works here": "tests/engines/build/test_parser_answer.py has no parser",
     "`--verbose-log FILE` keeps its log": "the hint of a builder that crashes has it too",
     "`--existing keep`, or another source": "tests/quantization/planning/test_existing_pairs.py refuses to replace",
     "quantizes the whole model anew": "tests/quantization/planning/test_existing_pairs.py has the model",

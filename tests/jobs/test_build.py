@@ -379,7 +379,7 @@ def test_a_timing_cache_is_left_alone_where_it_changes_nothing(tmp_path):
     other.write_bytes(b"\xff\xd8 a photo")
     _, plain = build_with(tmp_path)
     report, engine = build_with(tmp_path, timing_cache_file=other, error_on_timing_cache_miss=True)
-    assert [warning.partition(" changes nothing")[0] for warning in report.warnings] == [
+    assert [warning.partition(" has no effect")[0] for warning in report.warnings] == [
         "--error-on-timing-cache-miss",
         "--timing-cache-file",
     ]
@@ -408,7 +408,7 @@ def test_a_level_that_the_builder_would_clamp_is_refused(tmp_path):
     [
         ({"refit": True}, "needs a CUDA device to build with --refit"),
         ({"strip_weights": True}, "needs a CUDA device to build with --strip-weights"),
-        ({"version_compatible": True}, r"the library libnvinfer_lean\.so\.\d+ into"),
+        ({"version_compatible": True}, r"the library libnvinfer_lean\.so\.\d+ for"),
     ],
 )
 def test_what_the_machine_lacks_for_an_option_is_named(tmp_path, options, message):

@@ -219,7 +219,7 @@ def test_what_is_no_lock(here):
     with pytest.raises(ModelError, match="does not say with which options"):
         rebuild(here)
     (here / "e.engine.manifest.json").write_text("{")
-    with pytest.raises(ModelError, match="is no manifest"):
+    with pytest.raises(ModelError, match="is not a manifest"):
         rebuild(here)
     (here / "e.engine.manifest.json").unlink()
     with pytest.raises(ModelError, match="cannot be read"):
