@@ -159,7 +159,7 @@ def test_another_version_and_product_are_listed(here):
     edit(here, versions={**versions, "tensorrt-rtx": "1.6.1.120"})
     (found,) = differences(here)
     assert found.startswith("version is ")
-    assert found.endswith("in the manifest 1.6.1.120")
+    assert found.endswith("the manifest has 1.6.1.120")
     edit(here, backend="tensorrt", versions={"tensorrt": "10.16.1.11"})
     assert [text.partition(" is ")[0] for text in differences(here)] == ["backend", "version"]
 
@@ -216,7 +216,7 @@ def test_what_is_no_lock(here):
     facts = json.loads((here / "e.engine.manifest.json").read_text())
     del facts["options"]
     (here / "e.engine.manifest.json").write_text(json.dumps(facts))
-    with pytest.raises(ModelError, match="does not say with which options"):
+    with pytest.raises(ModelError, match="does not contain the options"):
         rebuild(here)
     (here / "e.engine.manifest.json").write_text("{")
     with pytest.raises(ModelError, match="is not a manifest"):
