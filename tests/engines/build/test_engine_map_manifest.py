@@ -83,7 +83,7 @@ def test_an_engine_that_was_replaced(engine: Path):
 def test_a_manifest_with_another_structure(engine: Path, change: dict[str, object]):
     path = manifest.manifest_path(engine)
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-    with pytest.raises(ModelError, match="no manifest with a map") as error:
+    with pytest.raises(ModelError, match="not a manifest with a map") as error:
         read_map(engine)
     assert error.value.hint == "build the engine again with this version of qdqtool"
 
@@ -101,7 +101,7 @@ def test_a_manifest_of_an_older_version(engine: Path):
 def test_what_is_no_manifest(tmp_path: Path, data: bytes):
     path = tmp_path / "e.manifest.json"
     path.write_bytes(data)
-    with pytest.raises(ModelError, match="no manifest with a map"):
+    with pytest.raises(ModelError, match="not a manifest with a map"):
         read_map(path)
 
 
