@@ -34,11 +34,13 @@ class ProfileShapes:
     """The shapes of one optimization profile, and the values of inputs that decide shapes."""
 
     min_shapes: Shapes = _shapes({}, f"Smallest shapes of dynamic inputs; {SEVERAL}", SHAPES)
-    opt_shapes: Shapes = _shapes({}, f"Shapes to optimize for; alone they are the only ones; {SEVERAL}", SHAPES)
+    opt_shapes: Shapes = _shapes(
+        {}, f"Shapes to optimize for, and the only ones without minimum and maximum; {SEVERAL}", SHAPES
+    )
     max_shapes: Shapes = _shapes({}, f"Largest shapes of dynamic inputs; {SEVERAL}", SHAPES)
     min_shape_values: Shapes = _shapes({}, f"Smallest values of inputs that decide shapes; {SEVERAL}", SHAPE_VALUES)
     opt_shape_values: Shapes = _shapes(
-        {}, f"Values to optimize for; alone they are the only ones; {SEVERAL}", SHAPE_VALUES
+        {}, f"Values to optimize for, and the only ones without minimum and maximum; {SEVERAL}", SHAPE_VALUES
     )
     max_shape_values: Shapes = _shapes({}, f"Largest values of inputs that decide shapes; {SEVERAL}", SHAPE_VALUES)
 
@@ -60,9 +62,11 @@ class BuildCommand:
         Kind(form="text", keyword="Sequence[Mapping[str, Shapes]]", take=_named_profiles, is_repeated=True),
         only="python",
     )
-    input_shapes: Shapes = _shapes({}, f"Fix the shape of an input, and fold what that decides; {SEVERAL}", SHAPES)
+    input_shapes: Shapes = _shapes(
+        {}, f"Fix the shape of an input, and fold nodes that become constant; {SEVERAL}", SHAPES
+    )
     input_values: Mapping[str, tuple[float, ...]] = _shapes(
-        {}, f"Make an input a constant, and fold what that decides; {SEVERAL}", VALUES
+        {}, f"Make an input a constant, and fold nodes that become constant; {SEVERAL}", VALUES
     )
     calib_data: Any = _shapes(
         None,
@@ -72,25 +76,25 @@ class BuildCommand:
     )
     compute_capabilities: str | None = _engine(
         None,
-        "GPUs to build for, as 8.6,8.9 or sm86,sm89. Default for tensorrt-rtx: 8.0,8.6,8.9,12.0,12.1, less those that "
-        "lack a type of the model; tensorrt builds for the GPU in the machine.",
+        "GPUs to build for, such as 8.6,8.9 or sm86,sm89. Default for tensorrt-rtx: 8.0,8.6,8.9,12.0,12.1, except "
+        "those that lack a type of the model; tensorrt builds for the GPU in the machine.",
         GPUS,
         flags=SM,
     )
     deployment: DeploymentOptions = field(default_factory=DeploymentOptions)
     require_precision: Sequence[str] = option(
         (),
-        "Fail, and leave no engine, unless that share of the nodes planned for a type runs in it: int8>=95%.",
+        "Fail and write no engine unless this share of the nodes planned for a type runs in it: int8>=95%.",
         listed("TYPE>=PERCENT%"),
         section="Gates",
     )
     locked: Path | None = _engine(
         None,
-        "Build only if model, external data, options, profiles, product and version are those of this manifest.",
+        "Build only if model, external data, options, profiles, product and version are the same as in this manifest.",
         file("MANIFEST"),
     )
     sign: Path | None = _engine(
-        None, "Sign the manifest with this key of OpenSSH; the signature goes to FILE.manifest.json.sig.", file("KEY")
+        None, "Sign the manifest with this OpenSSH key; the signature goes to FILE.manifest.json.sig.", file("KEY")
     )
     export_layer_info: Path | None = option(
         None, "Write the engine's layers, as JSON.", output("FILE"), section="Report"

@@ -78,7 +78,7 @@ def read_baseline(path: Path) -> Baseline:
     Raises:
         UsageError: The file cannot be read or is not a baseline.
     """
-    hint = f"write it anew: `qdqtool validate MODEL... --write-baseline {shlex.quote(str(path))}`"
+    hint = f"write a new one: `qdqtool validate MODEL... --write-baseline {shlex.quote(str(path))}`"
     try:
         if path.stat().st_size > MAX_BYTES:
             raise UsageError(f"baseline {path} is larger than {MAX_BYTES >> 20} MiB", hint=hint)
@@ -86,12 +86,12 @@ def read_baseline(path: Path) -> Baseline:
     except OSError as error:
         raise UsageError(f"baseline {path} cannot be read: {error.strerror}", hint=hint) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"baseline {path} is none: {str(error).replace('`', chr(39))}", hint=hint) from None
+        raise UsageError(f"{path} is not a baseline: {str(error).replace('`', chr(39))}", hint=hint) from None
     if found.schema_version != SCHEMA_VERSION:
         raise UsageError(
-            f"baseline {path} has schema_version {found.schema_version}; this qdqtool reads {SCHEMA_VERSION}, "
-            "which also holds how bad each finding was",
-            hint=f"look at the findings without it, then {hint}",
+            f"baseline {path} has schema_version {found.schema_version}; expected {SCHEMA_VERSION}, which "
+            "also stores the severity of each finding",
+            hint=f"check the findings without the baseline, then {hint}",
         )
     return found
 

@@ -8,8 +8,8 @@ from typing import Literal
 from qdqtool.options import SWITCH, choice, comma_separated, file, integer, option, output
 from qdqtool.samples.options import CONSTANT_DATA, DATA, SEVERAL, SHAPES
 
-JUDGED = "What to judge"
-COUNTED = "What counts"
+JUDGED = "Targets and rules"
+COUNTED = "Verdict"
 FIXES = "Fixes"
 """Headings of the help."""
 CODES = comma_separated("CODE,...", offers="rule_codes")
@@ -21,23 +21,25 @@ class ValidateCommand:
 
     targets: Sequence[str] = option(
         (),
-        "What the model is for: onnx, ort-cpu, tensorrt, tensorrt-rtx, or a release as tensorrt-10.8. Several with "
-        "commas.  [default: tensorrt]",
+        "Targets to check for: onnx, ort-cpu, tensorrt, tensorrt-rtx, or a release such as tensorrt-10.8. Separate "
+        "several with commas.  [default: tensorrt]",
         comma_separated("TARGET,...", offers="targets_and_releases"),
         flags=("--target",),
         section=JUDGED,
     )
     sm: Sequence[str] = option(
         (),
-        "GPUs that the engine is for, as 8.6 or 86: report the types that they lack.",
+        "Report types that these GPUs lack. Give compute capabilities, such as 8.6 or 86.",
         comma_separated("SM,..."),
         flags=("--sm", "--compute-capabilities"),
         section=JUDGED,
     )
-    select: Sequence[str] | None = option(None, "Only rules whose code begins so; ALL for all.", CODES, section=JUDGED)
-    extend_select: Sequence[str] = option((), "These rules besides the selected ones.", CODES, section=JUDGED)
+    select: Sequence[str] | None = option(
+        None, "Check only rules whose code begins with CODE; ALL checks every rule.", CODES, section=JUDGED
+    )
+    extend_select: Sequence[str] = option((), "Check these rules too.", CODES, section=JUDGED)
     ignore: Sequence[str] = option(
-        (), "No rules whose code begins so, unless --select names them more closely.", CODES, section=JUDGED
+        (), "Skip rules whose code begins with CODE, unless --select has a longer CODE for them.", CODES, section=JUDGED
     )
     fail_on: Literal["error", "warning", "never"] | None = option(
         None,
@@ -47,20 +49,20 @@ class ValidateCommand:
     )
     parser: bool | None = option(
         None,
-        "tensorrt-rtx: also ask the parser of TensorRT for RTX, in a process of its own.  [default: where it is "
-        "installed, up to 1 GB of weights]",
+        "For tensorrt-rtx: run the parser of TensorRT for RTX too, in a separate process.  [default: if it is "
+        "installed and the weights have at most 1 GB]",
         SWITCH,
         section=JUDGED,
     )
-    baseline: Path | None = option(None, "Report only findings that FILE does not hold.", file("FILE"), section=COUNTED)
+    baseline: Path | None = option(None, "Report only findings that are not in FILE.", file("FILE"), section=COUNTED)
     write_baseline: Path | None = option(
         None, "Store the findings in FILE and exit with 0.", output("FILE"), section=COUNTED
     )
-    isolated: bool = option(False, "Read no qdqtool.toml or pyproject.toml.", section="Run", only="command line")
-    show_settings: bool = option(False, "Print the settings in force and stop.", section="Run")
+    isolated: bool = option(False, "Ignore qdqtool.toml and pyproject.toml.", section="Run", only="command line")
+    show_settings: bool = option(False, "Print the effective settings and stop.", section="Run")
     jobs: int | None = option(
         None,
-        "Processes that share the models.  [default: one; more for what is left after a second, where they pay]",
+        "Number of processes that check the models.  [default: 1; after a second more, if this saves time]",
         integer(minimum=1),
         section="Run",
     )
@@ -70,9 +72,11 @@ class ValidateCommand:
 class FixCommand:
     """Options of ``validate`` that fix models."""
 
-    fix: bool = option(False, "Fix what can be fixed with proof; needs -o, --in-place or --diff.", section=FIXES)
+    fix: bool = option(
+        False, "Apply fixes that are proven to keep the outputs; needs -o, --in-place or --diff.", section=FIXES
+    )
     unsafe_fixes: bool = option(
-        False, "Fix also what changes numbers, or cannot be proven; the loss is printed.", section=FIXES
+        False, "Also apply fixes that change numbers or cannot be proven. The loss is printed.", section=FIXES
     )
     diff: bool = option(False, "Print what --fix would change, and write nothing.", section=FIXES)
     output: Path | None = option(
@@ -85,12 +89,12 @@ class FixCommand:
     in_place: bool = option(False, "Write each fixed model over its own file.", section=FIXES)
     data: Path | None = option(
         None,
-        "Samples that fixes are proven on, as for 'qdqtool check'.  [default: 4 random ones]",
+        "Samples on which fixes are proven, as for 'qdqtool check'.  [default: 4 random ones]",
         DATA,
         flags=("--data", "--calib-data"),
         section=FIXES,
     )
     allow_constant_data: bool = option(False, CONSTANT_DATA, section=FIXES)
     input_shapes: Mapping[str, tuple[int, ...]] = option(
-        {}, f"Fix the shape of an input that fixes are proven on; {SEVERAL}", SHAPES, section=FIXES
+        {}, f"Fix the shape of an input for the proof of fixes; {SEVERAL}", SHAPES, section=FIXES
     )

@@ -159,7 +159,7 @@ def read_listed(path: Path, options: Sequence[Option]) -> tuple[ListedModel, ...
     for number, each in enumerate(found, start=1):
         first = numbers.setdefault(each.model.resolve(), number)
         if first != number:
-            raise UsageError(f"{path}: [[check]] {number}: model '{each.model}' is also that of [[check]] {first}")
+            raise UsageError(f"{path}: [[check]] {number}: model '{each.model}' is already in [[check]] {first}")
     return tuple(found)
 
 
@@ -220,7 +220,7 @@ def _word(key: str, option: Option, value: Any, folder: Path) -> Any:
     """
     kind = option.kind
     if kind.form in {"output", "binary"}:
-        raise UsageError(f"{key} writes a file, and a settings file writes none")
+        raise UsageError(f"{key} would write a file; a settings file must not write files")
     words = value if isinstance(value, list) and kind.is_repeated else [value]
     expected, name = _FORMS.get(kind.form, (str, "a string or a list of strings" if kind.is_repeated else "a string"))
     if kind.words:
@@ -231,7 +231,7 @@ def _word(key: str, option: Option, value: Any, folder: Path) -> Any:
     if not is_typed or (kind.words and value not in kind.words) or (kind.minimum is not None and value < kind.minimum):
         raise UsageError(f"{key} is {value!r}; expected {name}")
     if (kind.form == "file" or option.name == "metric") and split_script(value) is not None:
-        raise UsageError(f"{key} names the script {value}, and a settings file executes no code")
+        raise UsageError(f"{key} names the script {value}; a settings file must not run code")
     if kind.form == "file":
         return folder / value
     return tuple(words) if kind.is_repeated else value
@@ -258,7 +258,7 @@ def _table(path: Path) -> dict[str, Any] | None:
     tool = document.get("tool")
     found = tool.get("qdqtool") if isinstance(tool, dict) else None
     if found is not None and not isinstance(found, dict):
-        raise UsageError(f"{path}: [tool.qdqtool] is no table", hint=HINT)
+        raise UsageError(f"{path}: [tool.qdqtool] is not a table", hint=HINT)
     return found
 
 

@@ -337,15 +337,15 @@ CASES = {
         fills={"FILE": "c.json"},
     ),
     "a baseline that is none": Case(
-        "validate bad.onnx --baseline broken.json", "write it anew: `qdqtool validate MODEL... --write-baseline {}`"
+        "validate bad.onnx --baseline broken.json", "write a new one: `qdqtool validate MODEL... --write-baseline {}`"
     ),
     "unknown settings": Case(
         "validate float.onnx", "`qdqtool explain validate` lists the settings", writes={"qdqtool.toml": "colour = 1\n"}
     ),
     "an unknown schema": Case("schema chek", "`qdqtool schema` lists them"),
-    "an unknown rule": Case("explain QP999", "`qdqtool rules` lists them all, `qdqtool explain` the pages"),
+    "an unknown rule": Case("explain QP999", "`qdqtool rules` lists all rules; `qdqtool explain` lists the pages"),
     "an unknown rule to ignore": Case(
-        "validate float.onnx --ignore QP999", "`qdqtool rules` lists them all, `qdqtool explain` the pages"
+        "validate float.onnx --ignore QP999", "`qdqtool rules` lists all rules; `qdqtool explain` lists the pages"
     ),
     "a limit without a baseline": Case(
         "check q.onnx --min-sqnr 1",
@@ -426,7 +426,7 @@ CASES = {
     ),
     "a model that does not pass and has no fix": Case(
         "build attention.onnx -o e --backend tensorrt-rtx",
-        "`{}` shows all that it finds",
+        "`{}` shows all findings",
         code=1,
         then=(1,),
         needs="tensorrt_rtx",
@@ -454,7 +454,7 @@ CASES = {
     ),
     "a refit for several GPUs": Case(
         "build float.onnx -o e --refit",
-        "name the one of your GPU: `--compute-capabilities {}`",
+        "give the one of your GPU: `--compute-capabilities {}`",
         then=(0, 4),  # it needs a GPU
         needs="tensorrt_rtx",
     ),
@@ -512,7 +512,7 @@ CASES = {
     ),
     "an operator that others define": Case(
         "build attention.onnx -o e --skip-validate",
-        "writes it as the operators that define it",
+        "by the operators that define it, run `",
         code=1,
         then=(0, 1),
         needs="tensorrt_rtx",
@@ -520,7 +520,7 @@ CASES = {
     ),
     "an old opset": Case(
         "build old.onnx -o e --skip-validate",
-        "writes it for opset 13",
+        "to convert the model to opset 13, run `",
         code=1,
         then=(0, 1),
         needs="tensorrt_rtx",
@@ -559,18 +559,18 @@ CASES = {
 ELSEWHERE = {
     "`--force` inserts it all the same": "tests/jobs/test_insert.py gives the option",
     "` lists the kernels": "tests/jobs/test_inspect_engine.py inspects engines",
-    "fix the shapes, in place of --opt-shapes, which folds": "tests/engines/build/test_build_model.py pastes it",
+    "fix the shapes instead of --opt-shapes": "tests/engines/build/test_build_model.py pastes it",
     "qdqtool does not know this message": "tests/engines/build/test_refusal.py pastes it",
     "` finds the node": "tests/engines/build/test_refusal.py pastes the command",
     "of a fast tokenizer writes it": "needs transformers",
-    "finds the smallest model that this message is of": "tests/engines/build/test_refusal.py pastes the command",
+    "finds the smallest model with this message": "tests/engines/build/test_refusal.py pastes the command",
     "a fault of TensorRT; `": "tests/engines/build/test_parser_answer.py has the model",
     "`--drop-clipping` writes": "tests/jobs/test_strip.py asks for both",
     "the model no longer fits": "needs a model above 2 GiB",
     "`git lfs pull`": "needs a repository with git lfs",
     "other --input-shapes and --input-values may pass; `--skip-validate`": "tests/jobs/test_build.py pastes it",
     "nvidia-smi": "needs a GPU",
-    "an engine runs where its GPU is": "needs a GPU",
+    "copy the engine and the data to the machine with the GPU": "needs a GPU",
     "build it for your shapes: `": "needs a GPU; tests/engines/gpu/test_gpu.py builds for a range of shapes",
     "build it here: `": "needs a GPU",
     "give samples: `--data DATA`": "needs a GPU; tests/engines/gpu/test_tensorrt_runner.py asks for it",
@@ -581,7 +581,7 @@ ELSEWHERE = {
     "`pip ": "test_what_is_to_be_installed_exists",
     "builds without one": "needs TensorRT without a GPU",
     "leave the option out, or use `--backend tensorrt-rtx`": "needs TensorRT",
-    "`qdqtool doctor` says": "tests/engines/build/test_parser_answer.py has no parser",
+    "`qdqtool doctor` lists what works here": "tests/engines/build/test_parser_answer.py has no parser",
     "`--verbose-log FILE` keeps its log": "the hint of a builder that crashes has it too",
     "`--existing keep`, or another source": "tests/quantization/planning/test_existing_pairs.py refuses to replace",
     "quantizes the whole model anew": "tests/quantization/planning/test_existing_pairs.py has the model",

@@ -379,7 +379,7 @@ def test_a_timing_cache_is_left_alone_where_it_changes_nothing(tmp_path):
     other.write_bytes(b"\xff\xd8 a photo")
     _, plain = build_with(tmp_path)
     report, engine = build_with(tmp_path, timing_cache_file=other, error_on_timing_cache_miss=True)
-    assert [warning.partition(" changes nothing")[0] for warning in report.warnings] == [
+    assert [warning.partition(" has no effect")[0] for warning in report.warnings] == [
         "--error-on-timing-cache-miss",
         "--timing-cache-file",
     ]
@@ -398,7 +398,7 @@ def test_a_model_is_no_timing_cache(tmp_path):
 
 
 def test_a_level_that_the_builder_would_clamp_is_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"does not take --builder-optimization-level 6: the highest level is 5"):
+    with pytest.raises(UsageError, match=r"does not accept --builder-optimization-level 6: the highest level is 5"):
         build_with(tmp_path, builder_optimization_level=6)
     assert files(tmp_path) == ["m.onnx"]
 
@@ -408,7 +408,7 @@ def test_a_level_that_the_builder_would_clamp_is_refused(tmp_path):
     [
         ({"refit": True}, "needs a CUDA device to build with --refit"),
         ({"strip_weights": True}, "needs a CUDA device to build with --strip-weights"),
-        ({"version_compatible": True}, r"the library libnvinfer_lean\.so\.\d+ into"),
+        ({"version_compatible": True}, r"the library libnvinfer_lean\.so\.\d+ for"),
     ],
 )
 def test_what_the_machine_lacks_for_an_option_is_named(tmp_path, options, message):
@@ -428,7 +428,7 @@ def test_a_pool_that_is_too_small_is_told_and_not_taken_for_a_fault_of_the_model
 
 def test_a_refit_is_for_one_gpu(tmp_path):
     options = BuildOptions(deployment=DeploymentOptions(refit=True), compute_capabilities=("8.6", "8.9"))
-    with pytest.raises(UsageError, match="for one compute capability, and 2 are named"):
+    with pytest.raises(UsageError, match="for one compute capability only; 2 are given"):
         build_engine(save(conv(), tmp_path), tmp_path / "e", options=options)
 
 
@@ -466,5 +466,5 @@ def test_profiles_of_values(tmp_path):
 
 def test_a_model_without_dynamic_inputs_has_no_further_profile(tmp_path):
     options = BuildOptions(further_profiles=(ProfileOptions(shapes=ShapeOptions(opt={"x": (1, 16, 8, 8)})),))
-    with pytest.raises(UsageError, match="--profile 1 is given, and the model has no dynamic input"):
+    with pytest.raises(UsageError, match="--profile 1 is given, but the model has no dynamic input"):
         build_engine(save(conv(), tmp_path), tmp_path / "e", options=options)

@@ -75,13 +75,13 @@ def test_every_option_that_writes_no_file_can_be_given(folder: Path):
         (f'{MODEL}data = "a.npz"\ncalib-data = "b.npz"\n', "calib-data is given twice, as --data and --calib-data"),
         (
             f'{MODEL}metric = "own.py:func"\n',
-            "names the script own.py:func, and a settings file executes no code",
+            "names the script own.py:func; a settings file must not run code",
         ),
         (f'{MODEL}data = "own.py"\n', "data names the script own.py"),
-        (f'{MODEL}save-outputs = "o.npz"\n', "save-outputs writes a file, and a settings file writes none"),
-        (f'{MODEL}preview = "p.png"\n', "preview writes a file"),
+        (f'{MODEL}save-outputs = "o.npz"\n', "save-outputs would write a file; a settings file must not write files"),
+        (f'{MODEL}preview = "p.png"\n', "preview would write a file"),
         ("[[check]]\nmin-sqnr = 20\n", "[[check]] 1: model is None; expected the path of a model"),
-        (f'{MODEL}[[check]]\nmodel = "./int8.onnx"\n', "[[check]] 2: model 'int8.onnx' is also that of [[check]] 1"),
+        (f'{MODEL}[[check]]\nmodel = "./int8.onnx"\n', "[[check]] 2: model 'int8.onnx' is already in [[check]] 1"),
         ('check = "int8.onnx"\n', "Expected 'array'"),
     ],
 )

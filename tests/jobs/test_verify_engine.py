@@ -152,7 +152,7 @@ def test_without_a_key_nothing_is_claimed_of_the_signature(here):
     (check,) = (check for check in report.checks if check.name == "signature")
     assert (check.status, check.detail) == (
         "not-possible",
-        "name the key with --public-key; an edit of the manifest may go unseen",
+        "give the key with --public-key; changes of the manifest are not detected",
     )
     (here / "e.engine.manifest.json.sig").unlink()
     assert results(here, None)["signature"] == "not-possible"
@@ -211,10 +211,10 @@ def test_the_header_of_a_release_that_is_not_known_is_no_failure(here):
     [
         (lambda folder: (folder / "e.engine").unlink(), "e.engine: no such file"),
         (lambda folder: (folder / "e.engine.manifest.json").unlink(), "has no manifest"),
-        (lambda folder: (folder / "e.engine.manifest.json").write_text("{}"), "is no manifest"),
-        (lambda folder: (folder / "e.engine.manifest.json").write_bytes(b"\xff"), "is no manifest"),
+        (lambda folder: (folder / "e.engine.manifest.json").write_text("{}"), "is not a manifest"),
+        (lambda folder: (folder / "e.engine.manifest.json").write_bytes(b"\xff"), "is not a manifest"),
         (edit(lambda facts: facts.update(schema_version=2)), "schema version 2; expected 1"),
-        (edit(lambda facts: facts.update(targets="8.9")), "is no manifest"),
+        (edit(lambda facts: facts.update(targets="8.9")), "is not a manifest"),
     ],
 )
 def test_what_cannot_be_verified_at_all(here, change, message):

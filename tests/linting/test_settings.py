@@ -115,5 +115,5 @@ def test_a_pyproject_that_is_no_toml_is_named(tmp_path: Path):
 def test_a_tool_table_that_is_no_table_is_refused(tmp_path: Path):
     path = write(tmp_path / "pyproject.toml", "[tool]\nqdqtool = 1\n")
 
-    with pytest.raises(UsageError, match=r"\[tool.qdqtool\] is no table"):
+    with pytest.raises(UsageError, match=r"\[tool.qdqtool\] is not a table"):
         read_config(path)

@@ -22,8 +22,8 @@ LAYOUT = Layout(
         )
     },
     sections={
-        "What to judge": ("targets", "sm", "parser"),
-        "What counts": (),
+        "Targets and rules": ("targets", "sm", "parser"),
+        "Verdict": (),
         "Report": ("reports", "show_context", "statistics", *REPORT),
         "Fixes": (),
         "Run": ("jobs",),

@@ -81,7 +81,7 @@ def _resolve(
         values += [replace(entry, profile=index) for entry in resolve_values(model, shape_values)]
     if options.further_profiles and not profiles and not values:
         raise UsageError(
-            f"--profile {len(options.further_profiles)} is given, and the model has no dynamic input",
+            f"--profile {len(options.further_profiles)} is given, but the model has no dynamic input",
             hint="leave the profiles out",
         )
     return tuple(profiles), tuple(values)

@@ -213,7 +213,7 @@ def read_map(path: Path) -> EngineMap:
     file = find_manifest(path)
     if file != path and not file.is_file() and path.is_file():
         raise ModelError(
-            f"{path} is an engine without its manifest: {file.name} is not beside it, and engines do not list kernels",
+            f"{path} is an engine without a manifest: {file.name} is missing, and engines do not list kernels",
             hint="put the manifest that build wrote beside the engine, or build the engine again",
         )
     stored = read_manifest(file)

@@ -32,7 +32,7 @@ class BuildLockedError(BuildRefusedError):
     def __init__(self, manifest: Path, differences: Sequence[str]) -> None:
         super().__init__(str(manifest), tuple(Refusal(reason=text) for text in differences), "locked")
         more = f" (and {len(differences) - 1} more)" if len(differences) > 1 else ""
-        self.message = f"this is not the build of {manifest}: {differences[0]}{more}; nothing was written"
+        self.message = f"the build differs from {manifest}: {differences[0]}{more}; nothing was written"
         self.args = (self.message,)
 
 
@@ -61,7 +61,7 @@ class Lock:
         stored = decode_manifest(data, file)
         if stored.options is None:
             raise ModelError(
-                f"{file} does not say with which options the engine was built",
+                f"{file} does not contain the options of the build",
                 hint="build the engine again with this version of qdqtool",
             )
         return cls(file, data, stored)
@@ -179,7 +179,7 @@ def _differences(wanted: Any, found: Any, path: str) -> Iterator[str]:
             place = f"{path} {key}" if path else str(key)
             yield from _differences(wanted.get(key), found.get(key), place)
     elif wanted != found:
-        yield f"{path} is {_shown(found)}, in the manifest {_shown(wanted)}"
+        yield f"{path} is {_shown(found)}; the manifest has {_shown(wanted)}"
 
 
 def _shown(value: Any) -> str:
@@ -191,5 +191,5 @@ def _shown(value: Any) -> str:
 
 def _kernel_difference(stored: Manifest, count: int) -> str:
     if len(stored.kernels) != count:
-        return f"the engine has {count} kernels, in the manifest {len(stored.kernels)}"
+        return f"the engine has {count} kernels; the manifest has {len(stored.kernels)}"
     return f"the builder chose other kernels than the {count} in the manifest"

@@ -242,7 +242,7 @@ def decode_manifest(data: bytes, file: Path) -> Manifest:
     try:
         found = msgspec.json.decode(data, type=Manifest)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ModelError(f"{file} is no manifest with a map of the engine: {error}", hint=_AGAIN) from None
+        raise ModelError(f"{file} is not a manifest with a map of the engine: {error}", hint=_AGAIN) from None
     if found.schema_version != SCHEMA_VERSION:
         raise ModelError(
             f"{file} is a manifest of schema version {found.schema_version}; expected {SCHEMA_VERSION}", hint=_AGAIN

@@ -32,7 +32,7 @@ class ProfileOptions:
 
     def __post_init__(self) -> None:
         if self.shapes.fixed:
-            raise UsageError("a fixed shape is that of every profile; give it in BuildOptions.shapes")
+            raise UsageError("a fixed shape applies to every profile; give it in BuildOptions.shapes")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,7 +68,7 @@ FURTHER_SECONDS = 3.0
 """Time limit for the search for further refused nodes."""
 
 _UNCHECKED = BuildOptions(skip_validate=True)
-_WITHOUT = "without --parser the rules judge alone"
+_WITHOUT = "without --parser only the rules are checked"
 
 
 @contextlib.contextmanager
@@ -101,7 +101,7 @@ def asked_about(paths: Iterable[Path], *, demanded: bool) -> Iterator[Callable[[
 
 def _demand(word: ParserAnswer) -> ParserAnswer:
     if word.status == "absent":
-        raise CapabilityError(word.note, hint=f"`qdqtool doctor` says what works here; {_WITHOUT}")
+        raise CapabilityError(word.note, hint=f"`qdqtool doctor` lists what works here; {_WITHOUT}")
     return word
 
 
@@ -115,7 +115,7 @@ def _ask(builder: TensorRT, process: ParserProcess, path: Path, demanded: bool) 
     except (ModelError, OSError):
         return ParserAnswer(status="off", note="the model cannot be read")
     if size > MOST_BYTES and not demanded:
-        return ParserAnswer(status="off", note=f"{size / 1e9:.1f} GB; --parser asks all the same")
+        return ParserAnswer(status="off", note=f"{size / 1e9:.1f} GB; --parser runs it anyway")
     try:
         return _word(builder, path, process.ask(path))
     except OSError as error:
@@ -134,8 +134,8 @@ def _word(builder: TensorRT, path: Path, parsed: Parsed) -> ParserAnswer:
             reduce = reduce_command(path, builder.id, _UNCHECKED)
             fault = ParserFault(
                 title=version,
-                reason=f"its parser dies on this model ({parsed.problem})",
-                hint=f"a fault of TensorRT; `{reduce}` finds the smallest model with it",
+                reason=f"its parser crashes on this model ({parsed.problem})",
+                hint=f"this is a fault of TensorRT; `{reduce}` finds the smallest model with it",
             )
             return ParserAnswer(status="asked", note=version, messages=(f"died: {parsed.problem}",), faults=(fault,))
     return _answer(version, builder, path, parsed)
@@ -145,7 +145,7 @@ def _answer(version: str, builder: TensorRT, path: Path, parsed: Parsed) -> Pars
     # Dicts keep the order and drop repetitions.
     faults: dict[ParserFault, None] = {}
     messages: dict[str, None] = {}
-    unknown = f"`{reduce_command(path, builder.id, _UNCHECKED)}` finds the smallest model that this message is of"
+    unknown = f"`{reduce_command(path, builder.id, _UNCHECKED)}` finds the smallest model with this message"
     for error in explained(parsed.facts["errors"], parsed.facts.get("further", [])):
         refusal = parser_refusal(error)
         fault = ParserFault(

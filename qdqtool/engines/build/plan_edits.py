@@ -16,7 +16,7 @@ from qdqtool.models.graph.index.view import NodeView, Value
 INPUT = "the graph's input is float"
 OUTPUT = "the graph's output is float"
 CODES = "its codes are an input of the graph"
-NO_READER = "no node reads what it makes"
+NO_READER = "no node reads its output"
 
 
 class PlanEdits:

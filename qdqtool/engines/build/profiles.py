@@ -90,7 +90,7 @@ def _input_dims(proto: onnx.ModelProto) -> dict[str, Dims]:
         # Measured: the parser treats an input without a shape as a scalar, without a message.
         if not value.type.tensor_type.HasField("shape"):
             raise ModelError(
-                f"input '{value.name}' declares no shape; TensorRT would take it for a scalar",
+                f"input '{value.name}' declares no shape; TensorRT would read it as a scalar",
                 hint="declare its rank in the model; dimensions may stay symbolic",
             )
         found[value.name] = tuple(_extent(dim) for dim in value.type.tensor_type.shape.dim)
@@ -143,7 +143,7 @@ def _given(name: str, options: ShapeOptions) -> InputProfile | None:
     for axis, sizes in enumerate(zip(profile.min, profile.opt, profile.max, strict=True)):
         if list(sizes) != sorted(sizes):
             raise UsageError(
-                f"shapes of '{name}' must grow from min over opt to max; dimension {axis} has"
+                f"shapes of '{name}' must not decrease from min to opt to max; dimension {axis} has"
                 f" {sizes[0]}, {sizes[1]}, {sizes[2]}"
             )
     return profile
@@ -192,7 +192,7 @@ def _missing(
         if axis and not isinstance(dim, int) and (dim is None or dim not in symbols)
     ]
     others = len(inputs) - 1
-    more = f", and {others} more {'inputs have' if others > 1 else 'input has'} some" if others else ""
+    more = f", and {others} more {'inputs have' if others > 1 else 'input has'} such dimensions" if others else ""
     known = {symbol: best for symbol, (_, best, _) in symbols.items()}
     hint = shapes_hint(ModelIndex.of(Model(proto)), "--opt-shapes", inputs, known, given)
     return UsageError(

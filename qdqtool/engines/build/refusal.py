@@ -93,7 +93,7 @@ class FaultLocator:
         name = next((name for name, held in types.items() if held not in HELD), None)
         if name is None:
             return refusal
-        return replace(refusal, tensor=name, reason=f"input '{name}' is {types[name]}, which TensorRT does not hold")
+        return replace(refusal, tensor=name, reason=f"input '{name}' is {types[name]}, which TensorRT does not support")
 
     def _node(self, refusal: Refusal) -> NodeView | None:
         name = refusal.node
@@ -175,14 +175,14 @@ def explain(error: BuildRefusedError, attempt: FailedBuild) -> BuildRefusedError
     if float_fails and not attempt.is_specialized:
         option = _folding_option(attempt.request)
         if option:
-            explained.hint = f"fix the shapes, in place of --opt-shapes, which folds the model's If nodes: `{option}`"
+            explained.hint = f"to fold the If nodes of the model, fix the shapes instead of --opt-shapes: `{option}`"
     explained.hint = "; ".join(filter(None, (explained.remark, explained.hint))) or None
     return explained
 
 
 def _located(refusal: Refusal, locator: FaultLocator, attempt: FailedBuild) -> Refusal:
     located, finding = locator.locate(refusal)
-    unknown_hint = f"qdqtool does not know this message; `{attempt.reduce}` finds the smallest model that it is of"
+    unknown_hint = f"qdqtool does not know this message; `{attempt.reduce}` finds the smallest model with it"
     node_hint = f"`{attempt.reduce}` finds the node"
     ways = [located.hint, _fix_hint(finding, attempt) if finding is not None else None]
     if not located.explained:
@@ -284,11 +284,11 @@ def refuse_errors(findings: Iterable[Finding], ready: ModelToBuild, builder: Ten
     command = f"qdqtool validate --target {builder.release} {shlex.quote(str(ready.model.path))}"
     fix = "--fix" if all(finding.safe_fix for finding in errors) else "--fix --unsafe-fixes"
     if ready.specialized is not None:
-        hint = "other --input-shapes and --input-values may pass; `--skip-validate` builds all the same"
+        hint = "other --input-shapes and --input-values may pass; `--skip-validate` builds anyway"
     elif all(finding.fixable for finding in errors):
         hint = f"`{command} {fix} -o OUT.onnx` fixes it"
     else:
-        hint = f"`{command}` shows all that it finds; `--skip-validate` builds all the same"
+        hint = f"`{command}` shows all findings; `--skip-validate` builds anyway"
     refusals = tuple(
         Refusal(reason=finding.message, node=finding.node, op_type=finding.op_type, code=finding.code)
         for finding in errors

@@ -66,7 +66,7 @@ def verify(data: bytes, signature: Path, public_key: Path) -> str:
         done = _run(words, data)
     if done.returncode != 0:
         if b"invalid key" in done.stderr:
-            raise UsageError(f"{public_key} holds a public key that ssh-keygen does not take")
+            raise UsageError(f"{public_key} contains a public key that ssh-keygen does not accept")
         return ""
     found = _GOOD.search(done.stdout.decode(errors="replace"))
     return found["key"] if found is not None else "a key of the file"
@@ -76,7 +76,7 @@ def _public_keys(file: Path) -> list[tuple[str, str]]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise UsageError(f"public key {file} cannot be read: {reason}") from None
     if "PRIVATE KEY" in text:
         raise UsageError(
@@ -87,7 +87,7 @@ def _public_keys(file: Path) -> list[tuple[str, str]]:
         (pair[0], pair[1]) for pair in words if len(pair) == 2 and _KEY_TYPE.fullmatch(pair[0]) and _is_base64(pair[1])
     ]
     if not found or len(found) < len(words):
-        raise UsageError(f"{file} is no file of public keys of OpenSSH, as ssh-keygen writes them to KEY.pub")
+        raise UsageError(f"{file} is not a file of OpenSSH public keys, such as KEY.pub of ssh-keygen")
     return found
 
 

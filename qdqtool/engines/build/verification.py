@@ -114,9 +114,9 @@ def check_header(engine: Path, stored: Manifest) -> EngineCheck:
     if header is None:
         if stored.version.startswith(_KNOWN_HEADERS):
             return _failed(
-                "header", f"{engine.name} does not begin as an engine of {stored.backend} {stored.version} does"
+                "header", f"{engine.name} does not have the header of an engine of {stored.backend} {stored.version}"
             )
-        return _impossible("header", f"how {stored.backend} {stored.version} writes it is not known")
+        return _impossible("header", f"the header format of {stored.backend} {stored.version} is not known")
     wrong = _wrong_header(header, size, stored)
     if wrong:
         return _failed("header", "; ".join(wrong))
@@ -137,7 +137,7 @@ def check_model(model: Path | None, engine: Path, stored: Manifest) -> tuple[Eng
     # Anybody may have written the manifest: without its folder, the name cannot lead to another place.
     file = model or engine.parent / Path(stored.model.name).name
     if model is None and not file.is_file():
-        reason = f"{stored.model.name} is not beside the engine; name it with --model"
+        reason = f"{stored.model.name} is not in the folder of the engine; give it with --model"
         return tuple(
             _impossible(name, reason) for name in ("model", "external-data")[: 1 + bool(stored.model.external_data)]
         )
@@ -157,10 +157,10 @@ def check_version(stored: Manifest) -> EngineCheck:
     if installed is None:
         return _impossible("version", f"{stored.backend} is not installed; the engine was built by {stored.version}")
     if installed == stored.version:
-        return _passed("version", f"{stored.backend} {installed} is installed, and built the engine")
+        return _passed("version", f"{stored.backend} {installed} built the engine and is installed")
     found = f"built by {stored.backend} {stored.version}; {installed} is installed"
     if (stored.options or {}).get("version_compatible"):
-        return _impossible("version", f"{found}, and only a GPU shows whether it runs this version compatible engine")
+        return _impossible("version", f"{found}; test on a GPU whether it runs this version-compatible engine")
     return _failed("version", found)
 
 
@@ -170,9 +170,7 @@ def check_gpus(stored: Manifest) -> EngineCheck:
     if not gpus:
         return _impossible("gpu", reason)
     if not stored.targets:
-        return _impossible(
-            "gpu", "the engine is for the GPU of the machine that built it, which the manifest does not name"
-        )
+        return _impossible("gpu", "the engine needs the GPU that it was built on; the manifest does not name this GPU")
     found = ", ".join(f"{gpu.name} ({gpu.compute_capability})" for gpu in gpus)
     text = f"built for compute capability {', '.join(stored.targets)}; here: {found}"
     fits = any(gpu.compute_capability in stored.targets for gpu in gpus)
@@ -189,13 +187,15 @@ def check_signature(data: bytes, manifest: Path, public_key: Path | None) -> Eng
     """
     signature = signature_path(manifest)
     if public_key is None:
-        reason = "name the key with --public-key" if signature.is_file() else f"there is no {signature.name}"
-        return _impossible("signature", f"{reason}; an edit of the manifest may go unseen")
+        reason = "give the key with --public-key" if signature.is_file() else f"there is no {signature.name}"
+        return _impossible("signature", f"{reason}; changes of the manifest are not detected")
     if not signature.is_file():
         return _failed("signature", f"there is no {signature.name}")
     key = verify(data, signature, public_key)
     if not key:
-        return _failed("signature", f"{signature.name} is no signature of this manifest by a key of {public_key.name}")
+        return _failed(
+            "signature", f"{signature.name} is not a signature of this manifest by a key in {public_key.name}"
+        )
     return _passed("signature", f"signed with {key}")
 
 
@@ -233,7 +233,7 @@ def _external_data(model: Path, stored: Manifest) -> EngineCheck | None:
     changed = [each.name for each in stored.model.external_data if (each.name, each.sha256) not in now]
     if changed or len(found) != len(stored.model.external_data):
         which = ", ".join(changed) or "the number of files"
-        return _failed("external-data", f"{which} differs from what the engine was built of")
+        return _failed("external-data", f"{which} differs from the data that the engine was built from")
     return _passed("external-data", f"{plural(len(found), 'file')}, sha256 equal")
 
 

@@ -87,7 +87,7 @@ class Cuda:
             _, text = self._cudart.cudaGetErrorString(status)
             raise CapabilityError(
                 f"CUDA fails: {text.decode(errors='replace')} ({function.__name__}, {status.name})",
-                hint="`nvidia-smi` shows the driver, the CUDA version that it is for, and the memory that is free",
+                hint="`nvidia-smi` shows the driver, its CUDA version and the free memory",
             )
         return values[0] if values else None
 

@@ -123,7 +123,7 @@ def require_comparable(engine: Runner, against: Runner) -> None:
     _require_same("outputs", sorted(engine.outputs), sorted(against.outputs))
     if engine.clock != against.clock:
         raise UsageError(
-            "an ONNX model and an engine cannot be compared: the times of one include copies",
+            "an ONNX model and an engine cannot be compared: only the times of the ONNX model include copies",
             hint="build both, or give both as ONNX models",
         )
 
@@ -140,7 +140,7 @@ def require_order(planned: dict[str, int] | None, against: dict[str, int] | None
     """
     if planned is not None and not planned and against:
         raise UsageError(
-            "ENGINE is a float engine and that of --against a quantized one: they were mixed up",
+            "ENGINE is a float engine, and --against is a quantized one: they are exchanged",
             hint="name the quantized engine first, and the float one with --against",
         )
 
@@ -219,4 +219,4 @@ def clock_warning(measured: Sequence[MeasuredEngine]) -> str | None:
     if len(clocks) < 2 or max(clocks) <= min(clocks) * (1 + _DRIFT):
         return None
     listed = " and ".join(f"{clock:.0f} MHz" for clock in clocks)
-    return f"the GPU ran at {listed}: a part of the difference may be that of the clocks"
+    return f"the GPU ran at {listed}: a part of the difference may come from the clocks"

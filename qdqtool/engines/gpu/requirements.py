@@ -31,8 +31,8 @@ def require_gpu() -> Gpu:
     if not gpus:
         raise CapabilityError(
             f"no NVIDIA GPU: {reason}",
-            hint="an engine runs where its GPU is: copy it and the data there; `pip install cuda-python tensorrt-rtx` "
-            "installs what else that machine needs",
+            hint="copy the engine and the data to the machine with the GPU; `pip install cuda-python tensorrt-rtx` "
+            "installs the packages that this machine needs",
         )
     return gpus[0]
 
@@ -51,5 +51,5 @@ def require_packages(library: str) -> None:
         modules = ", ".join(f"'{module}'" for module in absent)
         line = " ".join(absent.values())
         raise CapabilityError(
-            f"Python cannot find {modules}, which running needs", hint=f"install it: `pip install {line}`"
+            f"Python cannot find {modules}, which are needed to run an engine", hint=f"install it: `pip install {line}`"
         )

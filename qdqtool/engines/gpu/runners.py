@@ -44,7 +44,7 @@ class OnnxRuntimeRunner:
             self._session: Any = ort.InferenceSession(str(path), sess_options=options)
         except Exception as error:  # noqa: BLE001  the binding's error classes derive from Exception one by one
             raise GateError(
-                f"the provider does not take {path}: {_line(error)}", hint="`qdqtool check MODEL` runs it on the CPU"
+                f"the provider cannot load {path}: {_line(error)}", hint="`qdqtool check MODEL` runs it on the CPU"
             ) from None
         self.inputs = tuple(_spec(each) for each in self._session.get_inputs())
         self.outputs = tuple(str(each.name) for each in self._session.get_outputs())
@@ -59,7 +59,9 @@ class OnnxRuntimeRunner:
         """Return the inputs; the model must have no open extent."""
         for spec in self.inputs:
             if not all(isinstance(extent, int) for extent in spec.shape or ()):
-                raise UsageError(f"the shape of input '{spec}' is open", hint="give samples: `--data DATA`")
+                raise UsageError(
+                    f"the shape of input '{spec}' has dynamic dimensions", hint="give samples: `--data DATA`"
+                )
         return self.inputs
 
     def run(self, sample: Mapping[str, Array]) -> dict[str, Array]:
@@ -102,7 +104,7 @@ def _devices(ort: Any) -> list[Any]:
             ) from None
     devices = _found(ort, name)
     if not devices:
-        raise CapabilityError("ONNX Runtime's provider for TensorRT for RTX takes no GPU of this machine")
+        raise CapabilityError("ONNX Runtime's provider for TensorRT for RTX cannot use a GPU of this machine")
     return devices[:1]
 
 

@@ -20,7 +20,10 @@ class SpeedupGate:
 
     def __post_init__(self) -> None:
         if not 0 < self.ratio < float("inf"):
-            raise UsageError(f"a speedup of {self.ratio:g} asks for nothing", hint="write it as `--speedup '>=1.2x'`")
+            raise UsageError(
+                f"the speedup is {self.ratio:g}; it must be positive and finite",
+                hint="write it as `--speedup '>=1.2x'`",
+            )
 
     def __str__(self) -> str:
         return f">={self.ratio:g}x"
@@ -34,5 +37,5 @@ def parse_speedup(text: str) -> SpeedupGate:
     """
     match = _SYNTAX.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"'{text}' is no speedup", hint="write it as `--speedup '>=1.2x'`")
+        raise UsageError(f"'{text}' is not a speedup", hint="write it as `--speedup '>=1.2x'`")
     return SpeedupGate(float(match["ratio"]))

@@ -60,7 +60,7 @@ def fed_as(dtype: Type) -> Type:
 
 def _found(types: Mapping[str, Type], name: str, tensor: str) -> Type:
     if name not in types:
-        raise CapabilityError(f"'{tensor}' has type {name}, which NumPy has no arrays of")
+        raise CapabilityError(f"'{tensor}' has type {name}, which NumPy does not support")
     return types[name]
 
 

@@ -119,7 +119,7 @@ class TensorRTRunner:
         self._allocator = new_allocator(self._trt, self._memory.reserve)
         self._context: Any = self._engine.create_execution_context()
         if self._context is None:
-            raise self._failed("no execution context can be made")
+            raise self._failed("the execution context cannot be created")
         self._stream = self._cuda.new_stream()
         self._held: list[Array] = []
 
@@ -190,8 +190,8 @@ class TensorRTRunner:
         if engine is None:
             reason = self._log.last or "it does not say why"
             raise ModelError(
-                f"{self.library} {self.version} does not take {path} on this GPU: {reason}",
-                hint="an engine is for one version of the library, and for the GPUs that it was built for; build it "
+                f"{self.library} {self.version} cannot load {path} on this GPU: {reason}",
+                hint="an engine needs the library version and a GPU that it was built for; build it "
                 "here: `qdqtool build MODEL -o ENGINE`",
             )
         return engine
@@ -232,7 +232,7 @@ class TensorRTRunner:
         if min(shape, default=0) < 0:
             # Only the run shows the size of the output, such as that of a NonMaxSuppression.
             if not self._context.set_output_allocator(tensor.name, self._allocator):
-                raise self._failed(f"no memory can be given to output '{tensor.name}'")
+                raise self._failed(f"no memory can be allocated for output '{tensor.name}'")
             return None
         self._allocator.shapes[tensor.name] = shape
         array = np.empty(shape, tensor.dtype)
@@ -289,7 +289,7 @@ class _Memory:
 def _example(tensor: EngineTensor) -> InputSpec:
     if tensor.decides_shapes:
         raise UsageError(
-            f"the values of input '{tensor.name}' decide shapes, so no random ones can be fed",
+            f"the values of input '{tensor.name}' decide shapes, so random values cannot be used",
             hint="give samples: `--data DATA`",
         )
     assert tensor.range is not None

@@ -108,7 +108,7 @@ class BuilderFailedError(BuildRefusedError):
             reason = f"{failed.refusals[0].reason}; {cause.reason}"
             failed.refusals = (replace(cause, reason=reason, message=self.how, hint=hint),)
             place = f" in node '{cause.node}' ({cause.op_type})" if cause.node else ""
-            failed._say(f", probably by {cause.code}{place}: {cause.reason}")
+            failed._say(f", probably because of {cause.code}{place}: {cause.reason}")
         return failed
 
     def _say(self, cause: str) -> None:

@@ -28,7 +28,7 @@ TensorRT accepts EXCLUDE_LEAN_RUNTIME only after VERSION_COMPATIBLE."""
 OptionValue = bool | int | str | dict[str, int]
 """The value of a deployment option in reports and manifests: a flag, the level, a file name, or bytes by pool."""
 
-_POOL_SYNTAX = "write it as workspace:1G, with B, K, M or G; without one of them the number counts MiB"
+_POOL_SYNTAX = "write it as workspace:1G, with B, K, M or G; a number without a unit is in MiB"
 _UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 _SIZE = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>[BKMG]?)", re.ASCII | re.IGNORECASE)
 
@@ -58,7 +58,7 @@ def parse_pools(words: Sequence[str], name: str = "--mem-pool-size") -> dict[str
 def _check_pool(pool: str, size: int) -> None:
     if pool not in POOLS:
         raise UsageError(
-            f"--mem-pool-size names '{pool}', which is no memory pool{suggestion(pool, POOLS)}",
+            f"--mem-pool-size names '{pool}', which is not a memory pool{suggestion(pool, POOLS)}",
             hint=f"pools: {', '.join(POOLS)}",
         )
     if size < 1:
@@ -84,11 +84,11 @@ class DeploymentOptions:
         mem_pool_size: Bytes of the memory pools ``workspace`` and ``tacticSharedMem``.
         timing_cache_file: File with timings of kernels. An existing file is read, and the file is written after the
             build.
-        error_on_timing_cache_miss: Refuse to measure a kernel that the timing cache does not have.
+        error_on_timing_cache_miss: Fail if the timing cache lacks a kernel, instead of measuring it.
         refit: Build an engine whose weights can be replaced.
         strip_weights: Leave the weights out of the engine; a refit brings them back.
         version_compatible: Build an engine that later releases of the same major version can run too.
-        exclude_lean_runtime: Leave the lean runtime out of a version compatible engine.
+        exclude_lean_runtime: Leave the lean runtime out of a version-compatible engine.
         weight_streaming: Build an engine whose weights may stay in host memory.
 
     Raises:
@@ -99,22 +99,26 @@ class DeploymentOptions:
         None, "Effort of the builder, 0 to 5; its default is 3.", integer("LEVEL")
     )
     mem_pool_size: Mapping[str, int] = _option(
-        {}, "Limit a memory pool, workspace or tacticSharedMem: workspace:1G; with B, K, M or G, else MiB.", _SIZES
+        {},
+        "Limit the memory pool workspace or tacticSharedMem, as workspace:1G. Units: B, K, M (default) or G.",
+        _SIZES,
     )
     timing_cache_file: Path | None = _option(
         None,
-        "Read timings of kernels from this file if it is there, and write them to it after the build.",
+        "Read timings of kernels from this file if it exists, and write them to it after the build.",
         output("FILE"),
     )
-    error_on_timing_cache_miss: bool = _option(False, "Refuse to measure a kernel that the timing cache does not have.")
+    error_on_timing_cache_miss: bool = _option(
+        False, "Fail if the timing cache lacks a kernel, instead of measuring it."
+    )
     refit: bool = _option(False, "Build an engine whose weights can be replaced.")
-    strip_weights: bool = _option(False, "Leave the weights out of the engine; a refit brings them back.")
+    strip_weights: bool = _option(False, "Leave the weights out of the engine; a refit adds them.")
     version_compatible: bool = _option(
         False,
-        "Build an engine that later releases of the major version run too.",
+        "Build an engine that later releases of the same major version can run too.",
         flags=("--version-compatible", "--vc"),
     )
-    exclude_lean_runtime: bool = _option(False, "Leave the lean runtime out of a version compatible engine.")
+    exclude_lean_runtime: bool = _option(False, "Leave the lean runtime out of a version-compatible engine.")
     weight_streaming: bool = _option(
         False,
         "Build an engine whose weights may stay in host memory.",
@@ -128,7 +132,7 @@ class DeploymentOptions:
             _check_pool(pool, size)
         if self.exclude_lean_runtime and not self.version_compatible:
             raise UsageError(
-                "--exclude-lean-runtime is for version compatible engines only", hint="add `--version-compatible`"
+                "--exclude-lean-runtime is for version-compatible engines only", hint="add `--version-compatible`"
             )
         if self.error_on_timing_cache_miss and self.timing_cache_file is None:
             raise UsageError("--error-on-timing-cache-miss needs a timing cache", hint="add `--timing-cache-file FILE`")

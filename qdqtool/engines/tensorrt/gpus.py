@@ -26,13 +26,13 @@ def parse(text: str) -> tuple[str, ...]:
         match = _SPELLING.fullmatch(part)
         if match is None:
             raise UsageError(
-                f"'{part}' is no compute capability",
+                f"'{part}' is not a compute capability",
                 hint="write them like 8.6,8.9 or sm86,sm89; `nvidia-smi --query-gpu=compute_cap --format=csv` shows it",
             )
         name = f"{match['major']}.{match['minor']}"
         found[number(name)] = name
     if not found:
-        raise UsageError("--compute-capabilities names none", hint="write them like 8.6,8.9")
+        raise UsageError("--compute-capabilities is empty", hint="write them like 8.6,8.9")
     return tuple(found[key] for key in sorted(found))
 
 
@@ -62,7 +62,9 @@ def check(target: str, asked: tuple[str, ...], known: tuple[str, ...], types: fr
     title = targets.get(target).title
     for name in asked:
         if name not in known:
-            raise UsageError(f"{title} has no compute capability {name}", hint=f"it has {', '.join(known)}")
+            raise UsageError(
+                f"{title} does not support compute capability {name}", hint=f"supported: {', '.join(known)}"
+            )
     for kind, first in targets.get(target).min_compute_capability.items():
         bad = [name for name in asked if number(name) < first] if kind in types else []
         if bad:
@@ -94,7 +96,7 @@ def find_gpus() -> tuple[tuple[Gpu, ...], str]:
         return (), "no CUDA driver (libcuda is absent)"
     count = ctypes.c_int()
     if cuda.cuInit(0) != 0 or cuda.cuDeviceGetCount(ctypes.byref(count)) != 0:
-        return (), "a CUDA driver is there, but it finds no usable device"
+        return (), "a CUDA driver is installed, but it finds no usable device"
     return tuple(_gpu(cuda, index) for index in range(count.value)), "" if count.value else "the driver lists no device"
 
 

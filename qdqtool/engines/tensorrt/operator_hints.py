@@ -41,7 +41,7 @@ _KINDS: tuple[tuple[tuple[str, ...], frozenset[str], str], ...] = (
     (
         _NO_TENSORS,
         frozenset(),
-        "it works on what TensorRT does not hold (sequences, strings, images): do that outside the engine",
+        "TensorRT does not support sequences, strings and images: run that part outside the engine",
     ),
 )
 """Rows of beginnings of operator names, whole names, and a hint; the first row that fits is used."""
@@ -62,7 +62,7 @@ def hint_for(op_type: str | None) -> str:
 def inlining_hint(op_type: str) -> str:
     """Return the command that replaces an operator of ONNX by the operators that define it."""
     return (
-        "`python -c 'import sys, onnx, onnx.inliner as i; onnx.save(i.inline_selected_functions("
-        f'onnx.load(sys.argv[1]), [("", "{op_type}")], inline_schema_functions=True), sys.argv[2])\' MODEL OUT.onnx` '
-        "writes it as the operators that define it"
+        f"to replace {op_type} by the operators that define it, run `"
+        "python -c 'import sys, onnx, onnx.inliner as i; onnx.save(i.inline_selected_functions("
+        f'onnx.load(sys.argv[1]), [("", "{op_type}")], inline_schema_functions=True), sys.argv[2])\' MODEL OUT.onnx`'
     )

@@ -173,4 +173,4 @@ def _set_cache(config: "tensorrt.IBuilderConfig", file: str | None, problems: li
     # A file that is no timing cache gives an empty cache and a warning.
     if taken and len(problems) == before:
         return None
-    return _CACHE, "the file is no timing cache of this version and GPU"
+    return _CACHE, "the file is not a timing cache of this version and GPU"

@@ -78,7 +78,7 @@ class PlannedNode:
 
     @property
     def planned(self) -> str:
-        """The type that the Q/DQ request: ``int8``, ``int8 x int4``, ``int4-weight-only``."""
+        """The type that the Q/DQ nodes ask for, such as ``int8``, ``int8 x int4``, ``int4-weight-only``."""
         kinds = " x ".join(dict.fromkeys(self.formats))
         return kinds + WEIGHT_ONLY if self.weight_only else kinds
 

@@ -153,7 +153,7 @@ def _reason(entry: PlannedNode, kernel: Kernel | None, built: Built) -> str:
     if kernel is None:
         return "no kernel names this node: it was folded away or merged into another one"
     if UNKNOWN in kernel.input_types:
-        return "TensorRT does not tell the types that its kernel reads, as for dynamic shapes"
+        return "TensorRT does not report the types that its kernel reads (for example with dynamic shapes)"
     return _fault_of_the_model(entry) or _fault_of_the_kernel(entry, kernel)
 
 
@@ -164,7 +164,7 @@ def _fault_of_the_model(entry: PlannedNode) -> str | None:
     faults = (
         (entry.one_sided, "only one of its two operands is quantized; quantize the other one too"),
         # Measured with RTX: a float deconvolution for any axis and for per-tensor scales.
-        (entry.node.is_op("ConvTranspose"), "ConvTranspose runs in float whatever its Q/DQ"),
+        (entry.node.is_op("ConvTranspose"), "ConvTranspose always runs in float, even with Q/DQ"),
         (axis is not None, f"its weight has scales along axis {axis}, which is not the output-channel axis"),
         (entry.per_axis_activation, "its activation has more than one scale; kernels take per-tensor activations"),
         (entry.cast, "a Cast stands between a DequantizeLinear and the node"),
@@ -187,7 +187,7 @@ def _weight_only_reason(entry: PlannedNode) -> str:
 def _fault_of_the_kernel(entry: PlannedNode, kernel: Kernel) -> str:
     # Both operands are quantized here, to different formats: with one format, the kernel would run as planned.
     if computes_in(kernel) in entry.formats:
-        return f"both operands are brought to {computes_in(kernel)} before an {computes_in(kernel)} kernel"
+        return f"both operands are converted to {computes_in(kernel)} before an {computes_in(kernel)} kernel"
     if is_product(kernel) and any(map(is_quantized, (*kernel.input_types, *kernel.weight_types))):
         return "the kernel reads quantized data but dequantizes it before it multiplies"
     return "the builder chose a float kernel"

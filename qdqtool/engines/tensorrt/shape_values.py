@@ -93,7 +93,7 @@ def used_values(request_values: Iterable[InputProfile], shape_inputs: Sequence[s
     if idle is not None:
         raise UsageError(
             f"--opt-shape-values names '{idle}', whose values decide no shape",
-            hint=f"inputs whose values do: {', '.join(shape_inputs) or 'none'}",
+            hint=f"inputs whose values decide shapes: {', '.join(shape_inputs) or 'none'}",
         )
     return found
 
@@ -113,19 +113,19 @@ def _check(profile: InputProfile, inputs: Mapping[str, Value], model: Model) -> 
     name = profile.name
     if name not in inputs:
         raise UsageError(
-            f"--opt-shape-values names '{name}', which is no integer input of rank 0 or 1{suggestion(name, inputs)}",
-            hint=f"inputs that are: {', '.join(inputs) or 'none'}",
+            f"--opt-shape-values names '{name}', not an integer input of rank 0 or 1{suggestion(name, inputs)}",
+            hint=f"integer inputs of rank 0 or 1: {', '.join(inputs) or 'none'}",
         )
     shape = ModelIndex.of(model).types.shape(inputs[name])
     count = len(profile.opt)
     if shape is not None and shape != ((count,) if shape else ()) and not (shape == () and count == 1):
-        raise UsageError(f"--opt-shape-values gives '{name}' {count} values; it has {shape[0] if shape else 1}")
+        raise UsageError(f"--opt-shape-values gives '{name}' {count} values; expected {shape[0] if shape else 1}")
     if not len(profile.min) == count == len(profile.max):
-        raise UsageError(f"the values of '{name}' differ in number from min over opt to max")
+        raise UsageError(f"the values of '{name}' differ in number between min, opt and max")
     for place, values in enumerate(zip(profile.min, profile.opt, profile.max, strict=True)):
         if list(values) != sorted(values):
             shown = ", ".join(map(str, values))
-            raise UsageError(f"values of '{name}' must grow from min over opt to max; value {place} has {shown}")
+            raise UsageError(f"values of '{name}' must not decrease from min to opt to max; value {place} has {shown}")
 
 
 def _span(name: str, counts: Counter[tuple[int, ...]]) -> InputProfile:

@@ -32,11 +32,11 @@ def unusable_option(title: str, outcome: Outcome, wanted: DeploymentOptions) -> 
     match facts.get("problem"):
         case "lacking":
             return UsageError(
-                f"{title} {facts['version']} has no {facts['option']}: its API has no {facts['message']}",
+                f"{title} {facts['version']} does not support {facts['option']}: its API has no {facts['message']}",
                 hint="leave the option out, or install a release that has it",
             )
         case "option":
-            return UsageError(f"{title} {facts['version']} does not take {facts['option']}: {facts['message']}")
+            return UsageError(f"{title} {facts['version']} does not accept {facts['option']}: {facts['message']}")
         case "refused":
             return _needs_more(title, "\n".join(text for _, text in outcome.log), wanted)
     return None
@@ -51,8 +51,8 @@ def check_targets(title: str, targets: tuple[str, ...], wanted: DeploymentOption
     # Measured with TensorRT for RTX: with two targets, the builder ends with "CHECK(sm_vers_.size() == 1) failed".
     if wanted.refit and len(targets) > 1:
         raise UsageError(
-            f"{title} builds an engine that can be refitted for one compute capability, and {len(targets)} are named",
-            hint=f"name the one of your GPU: `--compute-capabilities {targets[-1]}`",
+            f"{title} builds a refittable engine for one compute capability only; {len(targets)} are given",
+            hint=f"give the one of your GPU: `--compute-capabilities {targets[-1]}`",
         )
 
 
@@ -71,12 +71,12 @@ def _needs_more(title: str, log: str, wanted: DeploymentOptions) -> QdqError | N
         given = ", ".join(f"{size} bytes of {pool}" for pool, size in wanted.mem_pool_size.items())
         return GateError(
             f"{title} finds no kernels for the model within {given}{asked}",
-            hint="give --mem-pool-size more, or leave it out",
+            hint="raise --mem-pool-size, or leave it out",
         )
     library = _NO_LIBRARY.search(log)
     if library is not None and wanted.version_compatible:
         return CapabilityError(
-            f"{title} puts the library {library['name']} into a version compatible engine, and it is absent",
+            f"{title} needs the library {library['name']} for a version-compatible engine, and it is missing",
             hint="`--exclude-lean-runtime` builds without it: the program that runs the engine has to load it",
         )
     return None
@@ -158,7 +158,7 @@ class TensorRT:
         if not self.capabilities:
             if asked:
                 raise UsageError(
-                    f"{self.title} builds for the GPU in this machine and takes no --compute-capabilities",
+                    f"{self.title} builds for the GPU in this machine and does not accept --compute-capabilities",
                     hint="leave the option out, or use `--backend tensorrt-rtx`",
                 )
             return ()
@@ -197,7 +197,9 @@ class TensorRT:
         if not self.needs_gpu:
             return read_dump(outcome.layers), ()
         if not outcome.layers:
-            return (), (f"{self.title} built the engine and did not load it: what its nodes run in is not known",)
+            return (), (
+                f"{self.title} built the engine but did not load it: the types that its nodes run in are unknown",
+            )
         try:
             return read_inspector(outcome.layers), ()
         except UnknownShapeError as error:
@@ -207,7 +209,7 @@ class TensorRT:
         given = map(spelled, request.deployment.given())
         version = outcome.facts["version"]
         return [
-            f"{option} changes nothing in an engine of {self.title} {version}{_UNTOUCHED.get(option, '')}"
+            f"{option} has no effect on an engine of {self.title} {version}{_UNTOUCHED.get(option, '')}"
             for option in given
             if option in self.idle_options
         ]
@@ -250,8 +252,8 @@ class TensorRT:
 
 def _unread(product: str, error: UnknownShapeError) -> str:
     return (
-        f"cannot read the inspector's output of {product}: {error}; the engine was built, what its nodes run in is not "
-        "known, and --export-layer-info FILE keeps the output"
+        f"cannot read the inspector's output of {product}: {error}; the engine was built, the types that its nodes run "
+        "in are unknown, and --export-layer-info FILE keeps the output"
     )
 
 

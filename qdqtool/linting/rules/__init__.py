@@ -45,7 +45,7 @@ def get(code_or_name: str) -> Rule:
 def _unknown(word: str, message: str) -> ArgumentError:
     """Return the error for a word that names no rule, with similar words as suggestions."""
     legal = [each for rule in catalogue() for each in (rule.code, rule.name)]
-    hint = "`qdqtool rules` lists them all, `qdqtool explain` the pages of the manual"
+    hint = "`qdqtool rules` lists all rules; `qdqtool explain` lists the pages of the manual"
     return ArgumentError(f"{message}{suggestion(word, legal)}", hint=hint)
 
 

@@ -72,7 +72,7 @@ class ActivationAxis(Rule):
             if context.qdq.quantizer_of(entry) is not None or entry.is_dynamic or _is_weight(context, entry.data):
                 continue
             assert entry.scale_shape is not None
-            message = f"this {short(entry)} gives an activation scales {entry.granularity}"
+            message = f"this {short(entry)} of an activation has several scales: {entry.granularity}"
             found = f"scale of shape {dims(entry.scale_shape)}"
             impact = None if _makes_float(context, entry) else CAUTION
             fix = ONE_SCALE.fix("gives the tensor the largest of its scales", _join, entry)
@@ -100,7 +100,7 @@ def _join(entry: QdqNode, draft: Draft) -> None:
     group = CodeGroup.of(draft.context, entry)
     given, fmt = group.shared(), format_of(entry.quantized_type)
     if group.constants or fmt is None:
-        raise UnfitError("stored codes are among what shares the scales")
+        raise UnfitError("stored codes have the same scales")
     if given.zero_point is not None and np.any(as_reals(given.zero_point)):
         raise UnfitError("it has zero points")
     params = QuantParams(QuantScheme(fmt, PerTensor()), np.asarray(given.scale.max()))

@@ -34,8 +34,9 @@ class Attention(Rule):
     Why it matters: one fused kernel computes both products and the Softmax between them. The kernel exists only if all
     four operands have the same type. If only some of them are fp8 or int8, the two products and the Softmax run one by
     one and write the whole matrix of scores to memory. TensorRT for RTX has the kernel for float8e4m3fn with heads of
-    at most 256, and for int8 with heads of 16, 32 or 64. In int8, and in float8e4m3fn with float32 around it, the
-    result needs a pair too; it has one if the next layer is quantized.
+    at most 256, and for int8 with heads of 16, 32 or 64. In int8, the result needs
+    a pair too. In float8e4m3fn it needs one if the products are float32. A quantized next layer has this pair at its
+    input.
 
     Bad: pairs on queries and keys, none on the Softmax output and the values.
 
@@ -46,7 +47,7 @@ class Attention(Rule):
     code = "QL307"
     name = "placement.attention"
     affects = impacts(tensorrt=CAUTION)
-    remedy = "put pairs on all four inputs of the two products, or take all away"
+    remedy = "put pairs on all four inputs of the two products, or remove all of them"
     VALID = examples(
         """
         fp8 in float16 (bits 11878 are 0.1), which is fused [tensorrt-rtx]:
@@ -144,9 +145,9 @@ def _unfused(context: RuleContext, first: Product, second: Product) -> Faults:
     shape = context.shape(first.node.input(0))
     head = shape[-1] if shape else None
     if made in SIXTEEN_BITS and isinstance(head, int) and head > MAX_HEAD:
-        found, expected = f"heads of {head}", f"heads of at most {MAX_HEAD}"
+        found, expected = f"heads of size {head}", f"heads of size {MAX_HEAD} or less"
     elif made in SIXTEEN_BITS and quantized == "int8" and isinstance(head, int) and head not in INT8_HEADS:
-        found, expected = f"int8 heads of {head}", "heads of 16, 32 or 64, or float8e4m3fn"
+        found, expected = f"int8 heads of size {head}", "heads of size 16, 32 or 64, or float8e4m3fn"
     elif _needs_codes(quantized, made) and not _is_quantized_again(context, second.node.output()):
         found, expected = f"{quantized} in {made} and no pair on its result", "a pair on the result too"
     else:

@@ -23,7 +23,7 @@ class AttentionOperator(Rule):
     code = "QL314"
     name = "placement.attention-operator"
     affects = impacts(tensorrt_rtx=FALLBACK)
-    remedy = "take the pairs away, or write attention as MatMul, Softmax, MatMul"
+    remedy = "remove the pairs, or write attention as MatMul, Softmax, MatMul"
     offers = (FLOAT_TENSOR,)
     VALID = examples("""
         float16 [tensorrt-rtx]:

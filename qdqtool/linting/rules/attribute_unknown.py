@@ -25,7 +25,7 @@ class AttributeUnknown(Rule):
     code = "QS011"
     name = "spec.attribute-unknown"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=CAUTION)
-    remedy = "correct the attribute's name and type, or take it out"
+    remedy = "correct the attribute's name and type, or remove it"
     VALID = examples("""
         attributes that opset 21 has:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
@@ -39,7 +39,7 @@ class AttributeUnknown(Rule):
                 q = QuantizeLinear <axes = 0> (x, s, z)
                 y = DequantizeLinear (q, s, z)
             }
-        an axis that is no whole number:
+        an axis that is not an integer:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {
                 q = QuantizeLinear <axis = 1.0> (x, s, z)
                 y = DequantizeLinear (q, s, z)
@@ -71,12 +71,12 @@ class AttributeUnknown(Rule):
 def _problem(entry: QdqNode, attribute: onnx.AttributeProto) -> tuple[str, str] | None:
     known = FIRST_OPSET_OF_ATTRIBUTE[entry.standard_name]
     if attribute.name not in known:
-        return "is not one of its own", listed(known)
+        return "is unknown to this operator", listed(known)
     if attribute.ref_attr_name:
         # This node is in a local function, and each call of the function gives the value of the attribute.
         return None
     if attribute.type != AttributeProto.INT:
-        return "is no whole number", "an integer"
+        return "is not an integer", "an integer"
     if attribute.name == "block_size" and attribute.i < 0:
         return f"is {attribute.i}", "0 or more"
     made = kind(attribute.i)

@@ -18,7 +18,7 @@ from qdqtool.linting.rules.support.words import dims, short
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS, QdqNode
 from qdqtool.models.targets import Target
 
-AXIS = Offer("safe", "writes the axis that is in force")
+AXIS = Offer("safe", "writes the axis that applies without the attribute")
 
 
 class AxisImplicit(Rule):
@@ -36,7 +36,7 @@ class AxisImplicit(Rule):
     code = "QS002"
     name = "spec.axis-implicit"
     affects = impacts(onnx=ADVICE, tensorrt=CAUTION)
-    remedy = "write the axis attribute, even where it is 1"
+    remedy = "write the axis attribute, even if it is 1"
     offers = (AXIS,)
     VALID = examples("""
         axis is written:

@@ -69,7 +69,7 @@ class BeforeActivation(Rule):
             behind = uses[0].node
             if ops.traits(behind).fused_behind_products and uses[0].index == 0:
                 assert data.producer is not None
-                message = f"this pair stands between {data.producer.op_type} and {behind.op_type}"
+                message = f"this pair is between {data.producer.op_type} and {behind.op_type}"
                 found = f"{data.producer.op_type}, Q, DQ, {behind.op_type}"
                 expected = f"{data.producer.op_type}, {behind.op_type}, Q, DQ"
                 fixes = _fixes(pair, behind)
@@ -94,7 +94,7 @@ def _move(pair: QdqPair, relu: NodeView, draft: Draft) -> None:
     # The Relu reads the output of the DQ. The output of the Relu may be missing.
     assert dequantize.output is not None
     if len(quantize.uses) != 1 or made is None:
-        raise UnfitError("something else reads the codes")
+        raise UnfitError("another node reads the codes")
     if any(node.scope is not relu.scope for node in (quantize.node, dequantize.node)):
         raise UnfitError("the pair and the Relu are in different graphs")
     draft.replace(made, dequantize.output.name)

@@ -24,8 +24,8 @@ class BlockShape(Rule):
     name = "axis.block-shape"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = (
-        "make blocks of the second to last axis (the rows of a MatMul weight), padded to whole blocks;"
-        " `qdqtool normalize MODEL -o OUT` writes the axis where only that is wrong"
+        "make blocks of the second to last axis (the rows of a MatMul weight), and pad it to whole blocks;"
+        " `qdqtool normalize MODEL -o OUT` corrects the axis attribute if only this is wrong"
     )
     offers = (SCALAR, PER_AXIS, FITTED, SPLIT, REBLOCKED)
     VALID = examples("""
@@ -86,13 +86,13 @@ class BlockShape(Rule):
 def _problem(found: Blocks, axis: int | None, *, tensorrt: bool) -> tuple[str, str] | None:
     """Return what is wrong and what would be right, or None for a legal scale."""
     if len(found.blocked) > 1:
-        return f"axes {dims(found.blocked)} are all in blocks", "one blocked axis"
+        return f"axes {dims(found.blocked)} are in blocks at once", "one blocked axis"
     if not found.blocked:
         return ("a scale for every element", "blocks of at least 2") if tensorrt else None
     (blocked,) = found.blocked
     extent, count = found.shape[blocked], found.scale[blocked]
     if axis is not None and axis != blocked:
-        return f"axis says {found.entry.axis} but the scale divides axis {blocked}", f"axis {blocked}"
+        return f"the attribute axis is {found.entry.axis}, but the scale divides axis {blocked}", f"axis {blocked}"
     if count > extent:
         return "more blocks than elements", f"at most {extent} blocks"
     return _tensorrt_problem(found, blocked) if tensorrt else None

@@ -37,7 +37,7 @@ class BlockSize(Rule):
     code = "QA206"
     name = "axis.block-size"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=SILENT)
-    remedy = "set block_size to the extent divided by the number of blocks; pad the axis where it does not divide"
+    remedy = "set block_size to the extent divided by the number of blocks; pad the axis if this is not a whole number"
     offers = (SCALAR, PER_AXIS, FITTED, SIZED, SPLIT, REBLOCKED)
     VALID = examples("""
         two blocks of 2:
@@ -115,7 +115,7 @@ def _without_blocks(context: RuleContext) -> Faults:
         scale = entry.scale_shape
         if entry.block_size <= 0 or scale is None or len(scale) > 1 or vector_blocks(context, entry) is not None:
             continue
-        message = f"block_size is {entry.block_size}, and the scale of shape {dims(scale)} has no blocks"
+        message = f"block_size is {entry.block_size}, but the scale of shape {dims(scale)} has no blocks"
         yield Fault(message, entry.node, entry.scale, found=str(entry.block_size), expected="no block_size")
 
 

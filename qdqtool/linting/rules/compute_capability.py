@@ -60,13 +60,13 @@ class ComputeCapability(Rule):
         for asked in target.compute_capabilities:
             buildable = _buildable(asked, target)
             if buildable is not None:
-                message = f"{target.title} builds nothing for compute capability {sm(asked)}"
+                message = f"{target.title} cannot build for compute capability {sm(asked)}"
                 yield Fault(message, found=sm(asked), expected=buildable)
                 continue
             for name, entries in users.items():
                 first = target.min_compute_capability.get(name, 0)
                 if asked < first:
-                    message = f"compute capability {sm(asked)} has no {name}, which {len(entries)} Q/DQ nodes use"
+                    message = f"compute capability {sm(asked)} has no type {name}, which {len(entries)} Q/DQ nodes use"
                     expected = f"compute capability {sm(first)} or later"
                     yield Fault(message, entries[0].node, entries[0].data, found=name, expected=expected)
 

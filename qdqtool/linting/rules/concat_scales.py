@@ -113,7 +113,7 @@ def _unify(node: NodeView, draft: Draft) -> None:
     given = [parameters(draft.context, entry) for entry in entries]
     fmt = format_of(entries[0].quantized_type)
     if fmt is None or any(group.constants for group in groups) or len({each.quantized_type for each in entries}) > 1:
-        raise UnfitError("stored codes, or codes of several types, are among them")
+        raise UnfitError("some of the codes are stored, or have another type than the others")
     if any(each.zero_point is not None and np.any(as_reals(each.zero_point)) for each in given):
         raise UnfitError("they have zero points")
     if any(each.granularity != PerTensor() for each in given):

@@ -16,7 +16,7 @@ from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.targets import Target
 from qdqtool.models.targets import get as get_target
 
-STORED = Offer("safe", "stores what the operators between make of the codes")
+STORED = Offer("safe", "stores the codes as the operators in front of the DQ compute them")
 
 READS_CODES = (
     *("QuantizeLinear", "DequantizeLinear"),
@@ -45,7 +45,9 @@ class ConstantIndirect(Rule):
     code = "QL312"
     name = "placement.constant-indirect"
     affects = impacts(tensorrt=REFUSED)
-    remedy = "store the codes as they reach the DQ (`qdqtool normalize MODEL -o OUT`), or move the operator behind it"
+    remedy = (
+        "store the codes as they reach the DQ (`qdqtool normalize MODEL -o OUT`), or move the operator behind the DQ"
+    )
     offers = (STORED,)
     VALID = examples("""
         the Transpose comes after:

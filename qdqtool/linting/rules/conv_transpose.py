@@ -56,7 +56,7 @@ class ConvTranspose(Rule):
             per_axis = isinstance(right.dequantize.granularity, PerAxis)
             if per_axis or target.id == "tensorrt-rtx":
                 granularity, fix = str(right.dequantize.granularity), float_layer(product)
-                message = f"this ConvTranspose is quantized, its weight {granularity}"
+                message = f"this ConvTranspose is quantized (weight: {granularity})"
                 expected = "float" if target.id == "tensorrt-rtx" else "float, or a per-tensor weight"
                 weight = node.input(product.weight_index)
                 yield Fault(message, node, weight, found=granularity, expected=expected, fixes=(fix,))

@@ -31,7 +31,7 @@ class DeclaredType(Rule):
     code = "QS012"
     name = "spec.declared-type"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
-    remedy = "declare the type that the node makes; take out the value_info of inner tensors"
+    remedy = "declare the type that the node makes; remove the value_info of inner tensors"
     VALID = examples("""
         an output of codes:
             agraph (float[1,4] x) => (int8[1,4] y) <float s = {0.1}, int8 z = {0}> {
@@ -97,5 +97,5 @@ def _declared(scope: Scope) -> dict[str, int]:
 
 def _fault(node: NodeView, value: Value, given: int, declared: int) -> Fault:
     role = "output" if value.is_output else "tensor"
-    message = f"{role} '{value.name}' is declared {kind(declared)}, and this {node.op_type} makes {kind(given)}"
+    message = f"{role} '{value.name}' is declared {kind(declared)}, but this {node.op_type} makes {kind(given)}"
     return Fault(message, node, value, found=kind(declared), expected=kind(given))

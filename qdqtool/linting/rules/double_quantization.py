@@ -8,7 +8,7 @@ from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.qdq import QdqNode, same_constant
 from qdqtool.models.targets import Target
 
-MERGED = Offer("safe", "lets what reads the second pair read the first, where both have the same constants")
+MERGED = Offer("safe", "merges the second pair into the first, if both have the same constants")
 
 
 class DoubleQuantization(Rule):
@@ -79,7 +79,7 @@ def _merge(entry: QdqNode, draft: Draft) -> None:
     same = same_constant(before.zero_point, entry.zero_point, constants) and before.granularity == entry.granularity
     readers = qdq.readers(entry)
     if not same or len(readers) != len(entry.uses) or before.quantized_type != entry.quantized_type:
-        raise UnfitError("the two pairs are not equal, or something else reads the codes")
+        raise UnfitError("the two pairs are not equal, or another node reads the codes")
     for reader in readers:
         if reader.output is None or not same_constant(before.scale, reader.scale, constants):
             raise UnfitError("the DQ behind it has another scale")

@@ -8,7 +8,7 @@ from qdqtool.models.graph.edits.edit import SetNodeName
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
 
-RENAMED = Offer("safe", "gives the second node a name of its own")
+RENAMED = Offer("safe", "gives the second node a unique name")
 
 
 class DuplicateNames(Rule):
@@ -27,7 +27,7 @@ class DuplicateNames(Rule):
     code = "QM605"
     name = "model.duplicate-node-name"
     affects = impacts(ort_cpu=REFUSED, tensorrt=REFUSED)
-    remedy = "rename one of them; inline a local function that is called more than once"
+    remedy = "rename one of the two nodes; inline a local function that is called more than once"
     offers = (RENAMED,)
     VALID = examples("""
         Constants of one name:
@@ -79,11 +79,11 @@ def _layers(context: RuleContext) -> Faults:
     for taken in taken_names(context):
         node, name = taken.node, taken.name
         why = (
-            f"TensorRT imports this {node.op_type} at each call of its function, and calls it '{name}' each time"
+            f"TensorRT imports this {node.op_type} at each call of its function, with the name '{name}' each time"
             if taken.again
-            else f"the layer of this {node.op_type} would be called '{name}', as that of {taken.owner} is"
+            else f"the layer of this {node.op_type} gets the name '{name}', which that of {taken.owner} has already"
         )
-        expected = "a function that is called once, or inlined" if taken.again else "a name of its own"
+        expected = "a function that is called once, or inlined" if taken.again else "a unique name"
         yield Fault(why, node, found=name, expected=expected, fixes=() if taken.again else (_fix(node, name),))
 
 
@@ -97,7 +97,7 @@ def _nodes(context: RuleContext) -> Faults:
                 continue
             if name in first:
                 message = f"a {first[name]} of this graph has the same name '{name}'"
-                yield Fault(message, node, found=name, expected="a name of its own", fixes=(_fix(node, name),))
+                yield Fault(message, node, found=name, expected="a unique name", fixes=(_fix(node, name),))
             first.setdefault(name, node.op_type)
 
 

@@ -26,7 +26,7 @@ class FloatTypes(Rule):
     code = "QT409"
     name = "target.float-types"
     affects = impacts(tensorrt=REFUSED)
-    remedy = "store the scale in the type of the float side"
+    remedy = "store the scale in the type of the float tensor"
     offers = (RETYPED,)
     VALID = examples("""
         int8 takes any mix [tensorrt, tensorrt-rtx]:
@@ -69,7 +69,7 @@ class FloatTypes(Rule):
                 continue
             message = (
                 f"the scale of this {short(entry)} is {given}, "
-                f"what it {'reads' if entry.is_quantize else 'makes'} is {wanted}"
+                f"its {'input' if entry.is_quantize else 'output'} is {wanted}"
             )
             found = f"{given} and {wanted}"
             fixes = scale_type_fixes(entry, wanted)

@@ -19,7 +19,7 @@ class GraphUnsound(Rule):
     code = "QM615"
     name = "model.not-a-graph"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
-    remedy = "export the model again, or rename the tensor where it is defined wrongly"
+    remedy = "export the model again, or correct the name of the tensor"
     VALID = examples("""
         a chain:
             $ONE_PAIR

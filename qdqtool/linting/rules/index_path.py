@@ -27,7 +27,7 @@ class IndexPath(Rule):
     code = "QL306"
     name = "placement.index-path"
     affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
-    remedy = "take the pair away"
+    remedy = "remove the pair"
     offers = (FLOAT_TENSOR,)
     VALID = examples("""
         the data of a Gather is quantized, its indices are not:
@@ -53,7 +53,7 @@ class IndexPath(Rule):
         for node in context.nodes:
             for index in ops.traits(node).index_inputs:
                 for entry in _quantized(context, node.input(index), seen, MAX_STEPS):
-                    message = f"this DQ makes what {node.op_type} '{node.label}' reads as {_role(node, index)}"
+                    message = f"{node.op_type} '{node.label}' reads the output of this DQ as {_role(node, index)}"
                     fix = float_tensor(entry)
                     yield Fault(message, entry.node, entry.output, found="a pair", expected="no pair", fixes=(fix,))
 

@@ -25,7 +25,7 @@ class InitializerType(Rule):
     code = "QM606"
     name = "model.initializer-type"
     affects = impacts(tensorrt=REFUSED)
-    remedy = "take the initializer out where nothing reads it, else store it in another type"
+    remedy = "remove the initializer if nothing reads it; otherwise store it in another type"
     offers = (TAKEN_OUT,)
     VALID = examples("""
         an unused float:

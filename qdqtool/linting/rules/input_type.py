@@ -25,7 +25,7 @@ class InputType(Rule):
     code = "QT413"
     name = "target.input-type"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
-    remedy = "put a Cast in front of the input, or raise the opset of the model to one that knows the type"
+    remedy = "put a Cast in front of the input, or raise the opset of the model to one that allows the type"
     VALID = examples("""
         indices of two types:
             agraph (float[4,4] x, int64[2] i, int32[1] j) => (float[1,4] y) {
@@ -59,5 +59,5 @@ class InputType(Rule):
 
 
 def _fault(node: NodeView, value: Value, given: int, operand: SignatureOperand) -> Fault:
-    message = f"{node.op_type} at opset {node.scope.opset} takes no {kind(given)} as input '{operand.name}'"
+    message = f"{node.op_type} at opset {node.scope.opset} does not accept {kind(given)} as input '{operand.name}'"
     return Fault(message, node, value, found=kind(given), expected=listed(map(kind, operand.types)))

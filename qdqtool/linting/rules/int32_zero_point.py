@@ -68,7 +68,7 @@ def _shift(entry: QdqNode, draft: Draft) -> None:
     codes = _shifted(constant)
     limits = np.iinfo(np.int32)
     if codes.size and (codes.min() < limits.min or codes.max() > limits.max):
-        raise UnfitError("codes less zero point are beyond int32")
+        raise UnfitError("codes minus zero point are outside int32")
     like = shaped(constant.tensor, TensorProto.INT32)
     name = draft.weights(entry.node.scope, constant.tensor.name, like, lambda: _shifted(constant).astype(np.int32))
     draft.set_input(entry.node, 0, name)

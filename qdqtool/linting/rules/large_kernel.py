@@ -23,7 +23,7 @@ class LargeKernel(Rule):
     code = "QL316"
     name = "placement.large-kernel"
     affects = impacts(tensorrt=FALLBACK)
-    remedy = "take the pairs of this Conv away, or quantize it in int8"
+    remedy = "remove the pairs of this Conv, or quantize it in int8"
     VALID = examples("""
         5 x 5 in fp8:
             agraph (float[1,16,8,8] x) => (float[1,16,4,4] y)

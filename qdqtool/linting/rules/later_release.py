@@ -23,7 +23,7 @@ class LaterRelease(Rule):
     code = "QT408"
     name = "target.later-release"
     affects = impacts(tensorrt=REFUSED)
-    remedy = "write the operator out in older ones and leave the attribute away, or use the later release"
+    remedy = "replace the operator by older ones, remove the attribute, or use the later release"
     VALID = examples("""
         operators of every release [tensorrt, tensorrt-rtx, tensorrt-10.0]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.1}, int8 z = {0}> {

@@ -11,7 +11,7 @@ from qdqtool.models.targets import Target
 CONDITION = 1
 """Index of the condition among the inputs of a Loop and of its body."""
 
-GIVEN = Offer("safe", "gives the Loop the condition that ONNX starts with: true")
+GIVEN = Offer("safe", "gives the Loop the condition that ONNX assumes: true")
 
 
 class LoopCondition(Rule):

@@ -27,7 +27,7 @@ class MicrosoftDomain(Rule):
     code = "QS010"
     name = "spec.microsoft-domain"
     affects = impacts(onnx=CAUTION, tensorrt=ADVICE)
-    remedy = "use the standard domain, from the opset on that has the type"
+    remedy = "use the standard domain, at an opset that has the type"
     offers = (STANDARD,)
     VALID = examples("""
         the standard domain:
@@ -46,7 +46,7 @@ class MicrosoftDomain(Rule):
         """Look at the domain of every Q and DQ."""
         for entry in context.qdq.nodes:
             if entry.node.domain == MICROSOFT:
-                message = f"this {short(entry)} is of domain {entry.node.domain}"
+                message = f"this {short(entry)} is in domain {entry.node.domain}"
                 fix = STANDARD.fix(f"moves this {short(entry)} to the standard domain", _move, entry)
                 yield Fault(message, entry.node, found=entry.node.domain, expected="the standard domain", fixes=(fix,))
 

@@ -40,7 +40,7 @@ class MissingKernel(Rule):
     affects = impacts(tensorrt_rtx=REFUSED)
     remedy = (
         "compute the layer in float16 (scales in float16), as `quantize --high-precision-dtype fp16` does, or leave "
-        "out the GPU that lacks it"
+        "out the GPU without the kernel"
     )
     VALID = examples("""
         float16 (bits 11878 are 0.1) on 7.5 [sm_75]:
@@ -136,9 +136,9 @@ def _unread(node: NodeView) -> Wrong | None:
     if node.attribute("softmax_precision") is not None:
         return Wrong("softmax_precision", "no softmax_precision")
     if node.input_name(PAST_KEY):
-        return Wrong("past keys", "past keys and values joined in front of it")
+        return Wrong("past keys", "past keys and values that a Concat joins in front of it")
     if node.input_name(MASK) and node.attribute("is_causal", 0):
-        return Wrong("a mask and is_causal", "one of them: a mask that is causal itself")
+        return Wrong("a mask and is_causal", "only one of the two, such as a causal mask")
     return None
 
 

@@ -28,7 +28,7 @@ class MixedTypes(Rule):
     code = "QT414"
     name = "target.mixed-types"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
-    remedy = "put a Cast in front of the input that has the other type, or store the constant in the type of the others"
+    remedy = "put a Cast in front of the input with the other type, or store the constant in the type of the others"
     VALID = examples("""
         a Cast in between:
             agraph (float[1,4] x, float16[1,4] h) => (float[1,4] y) {

@@ -6,7 +6,7 @@ from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.models.graph.index.soundness import Unsound, out_of_order
 from qdqtool.models.targets import Target
 
-SORTED = Offer("safe", "moves makers in front of their readers; all other nodes keep their order")
+SORTED = Offer("safe", "moves nodes in front of the readers of their outputs; all other nodes keep their order")
 
 
 class NodeOrder(Rule):
@@ -50,8 +50,11 @@ class NodeOrder(Rule):
         for scope in context.view.scopes:
             for found in out_of_order(scope):
                 message = f"tensor '{found.tensor}' {found.problem}"
-                given, expected = "a reader in front of the maker", "makers in front of readers"
-                fix = SORTED.fix("moves the maker in front of the reader", _sort, found)
+                given, expected = (
+                    "a reader in front of the node that makes the tensor",
+                    "nodes in front of the readers of their outputs",
+                )
+                fix = SORTED.fix("moves the node that makes it in front of the reader", _sort, found)
                 yield Fault(message, found.node, found.tensor, found=given, expected=expected, fixes=(fix,))
 
 

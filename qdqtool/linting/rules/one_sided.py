@@ -25,7 +25,7 @@ from qdqtool.numerics.scheme import QuantScheme
 
 QUANTIZED = Offer("unsafe", "quantizes the float weight, with a scale for each output channel")
 UNPAIRED = Offer("unsafe", "lets the operator read the float tensor in front of the pair")
-ON_GRID = Offer("safe", "stores a float weight as codes and scales whose products it consists of already")
+ON_GRID = Offer("safe", "stores a float weight as codes and scales, if each value is already a code times a scale")
 
 CHOSEN = Impact("info", "fallback")
 
@@ -57,7 +57,7 @@ class OneSided(Rule):
     code = "QL302"
     name = "placement.one-sided"
     affects = impacts(tensorrt=FALLBACK)
-    remedy = "put a pair on the other operand too, or take this one away"
+    remedy = "put a pair on the other operand too, or remove this one"
     offers = (FLOAT, ON_GRID, QUANTIZED, UNPAIRED)
     VALID = examples("""
         activation and weight:
@@ -135,7 +135,7 @@ def pairing_fixes(context: RuleContext, product: Product) -> tuple[Fix, ...]:
     index = 0 if product.left is not None else product.weight_index
     if context.qdq.is_weight(found.dequantize):
         return (float_fix(found.dequantize),)
-    unpaired = UNPAIRED.fix(f"takes the pair away from input {index}", _bypass, product, index, found)
+    unpaired = UNPAIRED.fix(f"removes the pair from input {index}", _bypass, product, index, found)
     weight = product.node.input(product.weight_index)
     name = _FORMATS.get(found.dequantize.quantized_type)
     if weight is None or name is None or context.constants.direct(weight) is None:

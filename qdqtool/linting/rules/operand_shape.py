@@ -28,7 +28,7 @@ class OperandShape(Rule):
     code = "QS014"
     name = "spec.operand-shape"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
-    remedy = "give the input the shape that the operator needs; for a weight, the one that the model was trained with"
+    remedy = "give the input the shape that the operator needs; for a weight, restore the shape of the trained model"
     VALID = examples("""
         two groups:
             agraph (float[1,4,8,8] x, float[6,2,3,3] w, float[6] b) => (float[1,6,6,6] y) {
@@ -237,7 +237,7 @@ def _reshape(at: _At) -> Iterator[_Misfit]:
         return
     before, after = _elements(data), _elements(output)
     if _differ(before, after):
-        yield _Misfit(1, f"{after} elements in {dims(output)}", f"{before}, as {dims(data)} has")
+        yield _Misfit(1, f"{after} elements in {dims(output)}", f"{before}, the elements of {dims(data)}")
 
 
 def _recurrent(at: _At) -> Iterator[_Misfit]:

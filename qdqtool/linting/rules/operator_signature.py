@@ -32,8 +32,8 @@ class OperatorSignature(Rule):
     name = "target.operator-signature"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
     remedy = (
-        "give the node what its operator has at this opset; where the opset number was raised by hand, set the one "
-        "that the model was written for and raise it with onnx.version_converter, or export the model anew"
+        "change the attributes, inputs and outputs of the node to those of its operator at this opset; if the opset "
+        "was raised by hand, restore it and convert the model with onnx.version_converter; or export the model again"
     )
     VALID = examples("""
         axes as an input at opset 18:

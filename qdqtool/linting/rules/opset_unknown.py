@@ -21,7 +21,7 @@ class OpsetUnknown(Rule):
     code = "QM614"
     name = "model.opset-unknown"
     affects = impacts(onnx=SILENT, tensorrt=SILENT)
-    remedy = "export at a lower opset, or update the onnx package if the opset is newer than it"
+    remedy = "export at a lower opset, or update the onnx package if the opset is newer than the package"
     VALID = examples("""
         opset 21:
             $ONE_PAIR

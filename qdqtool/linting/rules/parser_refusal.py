@@ -24,7 +24,7 @@ class ParserRefusal(Rule):
     code = "QE701"
     name = "engine.parser-refusal"
     affects = impacts(tensorrt_rtx=REFUSED)
-    remedy = "export the model without what the message names; `--no-parser` leaves the parser out"
+    remedy = "export the model without the operator or type in the message; `--no-parser` turns the parser off"
     asks_parser = True
     VALID = examples("""
         a float model:

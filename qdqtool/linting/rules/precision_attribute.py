@@ -23,7 +23,7 @@ class PrecisionAttribute(Rule):
     code = "QP112"
     name = "parameters.precision"
     affects = impacts(ort_cpu=SUSPECT, tensorrt=SUSPECT)
-    remedy = "leave precision out, or store the scale in that type"
+    remedy = "remove the attribute, or store the scale in its type"
     VALID = examples("""
         the type of the scale:
             <ir_version: 11, opset_import: ["": 23]>

@@ -41,7 +41,7 @@ class QOperator(Rule):
     name = "target.q-operator"
     affects = impacts(ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = (
-        "`qdqtool normalize MODEL -o OUT` writes most of them as Q/DQ; or export in Q/DQ form (in ONNX Runtime:"
+        "`qdqtool normalize MODEL -o OUT` rewrites most of them as Q/DQ; or export in Q/DQ form (in ONNX Runtime:"
         " quantize_static with quant_format=QuantFormat.QDQ)"
     )
     cause = "operators of another quantized form"

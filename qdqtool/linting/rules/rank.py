@@ -23,7 +23,7 @@ class Rank(Rule):
     code = "QA210"
     name = "axis.rank"
     affects = impacts(tensorrt=REFUSED)
-    remedy = "join neighbouring dimensions with a Reshape"
+    remedy = "join neighboring dimensions with a Reshape"
     VALID = examples("""
         8 dimensions:
             agraph (float[1,1,1,1,1,1,1,4] x) => (float[1,1,1,1,1,1,1,4] y) <float s = {0.1}, int8 z = {0}> {

@@ -7,7 +7,7 @@ from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.targets import Target
 
-SATURATED = Offer("unsafe", "leaves saturate at 1: what became NaN or infinity becomes the largest value")
+SATURATED = Offer("unsafe", "sets saturate to 1: values that became NaN or infinity become the largest value")
 
 
 class SaturateOff(Rule):

@@ -29,7 +29,7 @@ class ScalarCodes(Rule):
     code = "QT417"
     name = "target.scalar-codes"
     affects = impacts(tensorrt=REFUSED)
-    remedy = "store the scalar in float; nothing runs faster by its quantization"
+    remedy = "store the scalar as float; its quantization makes no layer faster"
     offers = (FLOAT,)
     VALID = (Example("codes of one dimension", MODEL % "[1]"),)
     INVALID = (Example("a code without dimensions", MODEL % ""),)

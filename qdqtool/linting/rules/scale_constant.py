@@ -48,7 +48,7 @@ class ScaleConstant(Rule):
                 continue
             maker = f"made by {scale.producer.op_type}" if scale.producer is not None else "an input"
             message = f"scale '{scale.name}' of this {short(entry)} is not constant: it is {maker}"
-            expected = "an initializer, a Constant, or constants only behind it"
+            expected = "an initializer, a Constant, or a value computed from constants only"
             yield Fault(message, entry.node, scale, found=maker, expected=expected)
 
 

@@ -33,7 +33,7 @@ class ScaleRange(Rule):
     code = "QP105"
     name = "parameters.scale-range"
     affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
-    remedy = "store the scale in float32, or calibrate again: values this small or large are rarely meant"
+    remedy = "store the scale in float32, or calibrate again: such small or large scales are rarely intended"
     VALID = examples("""
         an ordinary scale:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.02}, int8 z = {0}> {

@@ -22,7 +22,7 @@ class ScaleRank(Rule):
     code = "QA207"
     name = "axis.scale-rank"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
-    remedy = "make a one-element scale a scalar, a per-axis scale 1-D"
+    remedy = "make a one-element scale a scalar, and a per-axis scale one-dimensional"
     offers = (SCALAR,)
     VALID = examples("""
         a scale of one element:

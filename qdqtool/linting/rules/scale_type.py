@@ -17,8 +17,8 @@ class ScaleType(Rule):
     """The target accepts the type of the scale, and it equals the data type where the target demands it.
 
     Why it matters: below opset 23, the scale of a Q must have the type of the data. From 23 on, the types may differ,
-    but ONNX Runtime loads such a model and fails at the first run. Its Q and DQ have no bfloat16 kernel. TensorRT
-    accepts any mix of float types, but not float8e8m0 in the standard operators.
+    but ONNX Runtime loads such a model and fails at the first run. ONNX Runtime has no bfloat16 kernel for Q and
+    DQ. TensorRT accepts any mix of float types, but not float8e8m0 in the standard operators.
 
     Bad: a float32 scale for float16 data at opset 21; a bfloat16 scale for a model that is to run on the CPU.
 
@@ -28,7 +28,7 @@ class ScaleType(Rule):
     code = "QS005"
     name = "spec.scale-type"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
-    remedy = "store the scale in the type of the float side"
+    remedy = "store the scale in the type of the float tensor"
     offers = (RETYPED,)
     VALID = examples("""
         float16 data, float16 scale (bits 11878 are 0.1):

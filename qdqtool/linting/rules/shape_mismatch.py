@@ -23,7 +23,7 @@ class ShapeMismatch(Rule):
     code = "QS013"
     name = "spec.shape-mismatch"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
-    remedy = "give the input the shape that the operator needs; take out value_info that does not agree"
+    remedy = "give the input the shape that the operator needs; remove value_info with another shape"
     VALID = examples("""
         matrices that fit:
             agraph (float[2,3] x, float[3,5] w) => (float[2,5] y) {

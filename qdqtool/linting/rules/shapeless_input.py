@@ -20,7 +20,7 @@ class ShapelessInput(Rule):
     code = "QM611"
     name = "model.shapeless-input"
     affects = impacts(onnx=REFUSED, tensorrt=SILENT)
-    remedy = "give the input its rank, with symbolic dimensions where they vary"
+    remedy = "declare a shape of the input; dimensions that vary can be symbolic"
     VALID = examples("""
         a dynamic dimension:
             agraph (float[N,4] x) => (float[N,4] y) <float s = {0.1}, int8 z = {0}> {

@@ -13,7 +13,7 @@ from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.tensors import read_array
 from qdqtool.models.targets import Target
 
-OWN = Offer("safe", "gives a product a DQ, codes and scales of its own, which are copies")
+OWN = Offer("safe", "gives a product its own DQ, with copies of the codes and scales")
 
 _Constants = tuple[Value | None, Value | None]
 """The codes and the scales of a weight."""
@@ -34,7 +34,7 @@ class SharedWeight(Rule):
     code = "QT415"
     name = "target.shared-weight"
     affects = impacts(tensorrt_rtx=REFUSED)
-    remedy = "give each product a DQ, codes and scales of its own; `quantize` writes weight-only modes so"
+    remedy = "give each product its own DQ, codes and scales, as `quantize` does in weight-only modes"
     offers = (OWN,)
     VALID = examples("""
         a product that nothing stands beside:
@@ -87,12 +87,12 @@ def _groups(context: RuleContext) -> Iterator[tuple[Value, list[tuple[Product, Q
 def _fault(product: Product, entry: QdqNode, first: Value, activation: Value) -> Fault:
     assert entry.data is not None
     message = (
-        f"the weight '{entry.data.name}' serves products of '{first.name}' and of '{activation.name}', "
-        "each beside others"
+        f"products of '{first.name}' and of '{activation.name}' share the weight '{entry.data.name}', and each of "
+        "the two activations has other products too"
     )
     found = "shared codes and scales"
     fix = OWN.fix(f"gives it a copy of '{entry.data.name}'", _copy, product, entry)
-    return Fault(message, product.node, entry.data, found=found, expected="codes and scales of its own", fixes=(fix,))
+    return Fault(message, product.node, entry.data, found=found, expected="its own codes and scales", fixes=(fix,))
 
 
 def _copy(product: Product, entry: QdqNode, draft: Draft) -> None:

@@ -20,7 +20,7 @@ from qdqtool.models.targets import Target
 from qdqtool.models.targets import get as get_target
 from qdqtool.numerics import formats
 
-STANDARD = Offer("safe", "writes the node as that of ONNX, with the opset that has its type")
+STANDARD = Offer("safe", "replaces the node by the one of ONNX, and raises the opset to one with its type")
 
 
 class TensorrtDomain(Rule):
@@ -38,7 +38,7 @@ class TensorrtDomain(Rule):
     code = "QS015"
     name = "spec.tensorrt-domain"
     affects = impacts(onnx=CAUTION, ort_cpu=REFUSED, tensorrt=ADVICE)
-    remedy = "use the operator of ONNX, from the opset on that has the type"
+    remedy = "use the operator of ONNX, at an opset that has the type"
     offers = (STANDARD,)
     VALID = examples("""
         fp8 in the standard domain:
@@ -68,7 +68,7 @@ class TensorrtDomain(Rule):
         for entry in context.qdq.nodes:
             if entry.is_of_tensorrt:
                 full = f"{entry.node.domain}.{entry.node.op_type}" if entry.node.domain else entry.node.op_type
-                message = f"operator {full} is known to TensorRT alone"
+                message = f"only TensorRT knows the operator {full}"
                 fix = STANDARD.fix(f"writes {full} as a {short(entry)} of ONNX", _write, entry)
                 yield Fault(message, entry.node, found=full, expected=entry.standard_name, fixes=(fix,))
 

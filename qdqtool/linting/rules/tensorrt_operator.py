@@ -62,8 +62,8 @@ class TensorrtOperator(Rule):
     name = "target.tensorrt-operator"
     affects = impacts(tensorrt=REFUSED)
     remedy = (
-        "write what the message names; the exporters of modelopt.onnx.export, such as NVFP4QuantExporter, finish an"
-        " export with placeholders or with weights in float"
+        "correct the input or attribute in the message; the exporters of modelopt.onnx.export, such as "
+        "NVFP4QuantExporter, complete an export with placeholders or float weights"
     )
     VALID = (
         Example("NVFP4", FP4 % ("2,64", "2,64", ONE_SCALE, NVFP4), TARGETS),
@@ -136,14 +136,19 @@ class TensorrtOperator(Rule):
 def _misused(node: NodeView) -> Faults:
     """Yield what is wrong with the neighbors of a node, or with its operator."""
     if node.op_type in names.PLACEHOLDERS:
-        message = f"{node.op_type} is a placeholder, and no operator of TensorRT"
-        yield Fault(message, node, found=node.op_type, expected="what Model Optimizer makes of it after the export")
+        message = f"{node.op_type} is a placeholder, not an operator of TensorRT"
+        yield Fault(
+            message,
+            node,
+            found=node.op_type,
+            expected="the nodes by which Model Optimizer replaces it after the export",
+        )
     if node.op_type in {names.MX_DEQUANTIZE, names.BLOCK_DEQUANTIZE} and _mixes(node):
         message = f"this {node.op_type} reads the codes of one node and the scales of another"
         found = "scales of other data"
         yield Fault(message, node, found=found, expected="the scales that were made with the codes", impact=SILENT)
     if node.op_type in names.MAKES_SCALES and _hands_on_scales_alone(node):
-        message = f"the codes of this {node.op_type} are not read, and its scales are: the builder crashes"
+        message = f"the scales of this {node.op_type} are read, but not its codes: the builder crashes"
         yield Fault(message, node, found="unread codes", expected="a DQ that reads codes and scales")
 
 

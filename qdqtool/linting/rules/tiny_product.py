@@ -23,7 +23,7 @@ class TinyProduct(Rule):
     code = "QL308"
     name = "placement.tiny-product"
     affects = impacts(tensorrt=ADVICE)
-    remedy = "take the pairs away, unless the neighbours need the codes"
+    remedy = "remove the pairs, unless the neighboring layers need the codes"
     offers = (FLOAT_LAYER,)
     VALID = examples("""
         one small side:
@@ -57,7 +57,7 @@ class TinyProduct(Rule):
         for product, (inner, outer) in tiny.items() if len(tiny) < len(known) else ():
             message = f"the weight has {inner} input and {outer} output channels"
             weight, fix = product.node.input(product.weight_index), float_layer(product)
-            found, expected = f"{inner} and {outer} channels", f"{LEAST_CHANNELS} on one side at least"
+            found, expected = f"{inner} and {outer} channels", f"at least {LEAST_CHANNELS} on one side"
             yield Fault(message, product.node, weight, found=found, expected=expected, fixes=(fix,))
 
 

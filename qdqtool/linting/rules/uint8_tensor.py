@@ -22,7 +22,7 @@ class Uint8Tensor(Rule):
     code = "QT410"
     name = "target.uint8-input"
     affects = impacts(tensorrt=REFUSED)
-    remedy = "cast the input to float first, and move it after"
+    remedy = "cast the input to float in front of this operator"
     VALID = examples("""
         an image that is converted first:
             agraph (uint8[1,8,8,4] x) => (float[1,4,8,8] y) {

@@ -18,7 +18,7 @@ class UndefinedTensor(Rule):
     code = "QS009"
     name = "spec.undefined-tensor"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED, tensorrt=REFUSED)
-    remedy = "wire the input to a tensor that exists"
+    remedy = "connect the input to a tensor that exists"
     VALID = examples("""
         everything is defined:
             $ONE_PAIR
@@ -37,5 +37,5 @@ class UndefinedTensor(Rule):
             for node in scope.nodes:
                 for name in filter(None, node.proto.input):
                     if scope.resolve(name) is None:
-                        message = f"input '{name}' of this {node.op_type} is defined nowhere"
+                        message = f"input '{name}' of this {node.op_type} is not defined"
                         yield Fault(message, node, name, found=name, expected="the name of a tensor")

@@ -13,7 +13,7 @@ class UnknownDomain(Rule):
 
     Why it matters: TensorRT's parser reads the name of an operator but not its domain. So a custom operator or local
     function with such a name is silently replaced by the built-in operator, or refused if that does not accept its
-    inputs. Other runtimes do not know the custom operator, or run the local function.
+    inputs. Other runtimes refuse an unknown custom operator, and use the definition of a local function.
 
     Bad: my.domain.QuantizeLinear.
 
@@ -70,7 +70,7 @@ class UnknownDomain(Rule):
             if (node.domain in DOMAINS and not local) or (local and target.family != "tensorrt"):
                 continue
             origin = "a local function" if local else f"domain '{node.domain}'"
-            message = f"this {node.op_type} is of {origin}"
+            message = f"this {node.op_type} comes from {origin}"
             impact = REFUSED if _is_refused(context, node, target) else None
             yield Fault(message, node, found=origin, expected="the default domain", impact=impact)
 

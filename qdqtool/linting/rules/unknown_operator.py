@@ -28,7 +28,7 @@ class UnknownOperator(Rule):
     code = "QT411"
     name = "target.unknown-operator"
     affects = impacts(onnx=REFUSED, ort_cpu=REFUSED)
-    remedy = "write the domain of the operator, or raise the opset; quantized operators are better exported as Q/DQ"
+    remedy = "add the domain of the operator, or raise the opset; export quantized operators as Q/DQ"
     VALID = examples("""
         Gelu at opset 20:
             <ir_version: 10, opset_import: ["": 20]>

@@ -30,8 +30,8 @@ class Unpaired(Rule):
     name = "placement.unpaired"
     affects = impacts(onnx=SUSPECT, ort_cpu=SUSPECT, tensorrt=SUSPECT)
     remedy = (
-        "put the missing half of the pair in, or take the other half out; `qdqtool normalize MODEL -o OUT` takes out a"
-        " Clip of codes and a Cast to the same type"
+        "add the missing half of the pair, or remove the other half; `qdqtool normalize MODEL -o OUT` removes a Clip of"
+        " codes and a Cast to the same type"
     )
     offers = (TAKEN_OUT, CLIPPED, SAME_TYPE)
     VALID = examples("""
@@ -96,7 +96,7 @@ def _quantize_faults(context: RuleContext, entry: QdqNode, target: Target) -> Fa
         return
     if not output.uses and not output.is_output:
         fix = TAKEN_OUT.fix("takes the Q out", _take_out, entry)
-        yield Fault("nothing reads what this Q makes", entry.node, output, impact=ADVICE, fixes=(fix,))
+        yield Fault("nothing reads the output of this Q", entry.node, output, impact=ADVICE, fixes=(fix,))
     for use in output.uses:
         # Rule placement.operand-types reports a product of codes.
         multiplies = ops.product(use.node) is not None
@@ -135,7 +135,7 @@ def _hands_on(node: NodeView) -> bool:
 def _dequantize_faults(context: RuleContext, entry: QdqNode) -> Faults:
     maker = _maker(context, entry.data)
     if maker is not None:
-        message = f"this DQ reads what {maker.op_type} '{maker.label}' makes"
+        message = f"this DQ reads the output of {maker.op_type} '{maker.label}'"
         expected = "codes of a Q, stored codes, or an input"
         fixes = clip_fixes(context, maker)
         yield Fault(message, entry.node, entry.data, found=maker.op_type, expected=expected, fixes=fixes)

@@ -48,4 +48,4 @@ class UnreadableParameter(Rule):
                 if context.array(value) is None and value in context.unreadable:
                     message = context.unreadable[value]
                     found = "bytes that do not fit"
-                    yield Fault(message, entry.node, value, found=found, expected="as many values as the shape says")
+                    yield Fault(message, entry.node, value, found=found, expected="as many values as the shape has")

@@ -100,7 +100,7 @@ class WeightAxis(Rule):
             here, wanted = axes
             entry = product.right.dequantize
             shared = _other_reader(context, product)
-            fits = f", which fits {shared.node.op_type} '{shared.node.label}' alone" if shared is not None else ""
+            fits = f", which fits only {shared.node.op_type} '{shared.node.label}'" if shared is not None else ""
             of_weight = f"the weight of {product.node.op_type} '{product.node.label}'"
             is_wrong = target.family == "ort-cpu" and _is_fused(product)
             effect = "" if target.family == "tensorrt" else f"; {FUSED if is_wrong else FLOAT_PRODUCT}"
@@ -150,7 +150,7 @@ def _requantize(entry: QdqNode, axis: int, draft: Draft) -> None:
     sharing = [each for each in context.products if each.right is not None and each.right.dequantize is entry]
     rank = len(constant.shape)
     if {_axis_of(context, each, each.op.weight_axis(each.node, rank)) for each in sharing} != {axis}:
-        raise UnfitError("its consumers want different axes")
+        raise UnfitError("its consumers need different axes")
     values = constant.reals()
     # Negative values need a zero point in an unsigned format.
     symmetric = constant.format.low < 0 or not np.less(values, 0).any()

@@ -30,7 +30,7 @@ class WeightOnlyKernel(Rule):
     code = "QL315"
     name = "placement.weight-only-kernel"
     affects = impacts(tensorrt_rtx=Impact("info", "fallback"))
-    remedy = "int8 or fp8 weights with a scale for each output channel, or int4 weights in blocks"
+    remedy = "use int8 or fp8 weights with a scale for each output channel, or int4 weights in blocks"
     VALID = examples("""
         int8 for each output channel:
             agraph (float[1,2] x) => (float[1,2] y)

@@ -83,7 +83,7 @@ def _store_codes(entry: QdqNode, draft: Draft) -> None:
     assert weight is not None
     assert fmt is not None
     if entry.output is None:
-        raise UnfitError("nothing can read its codes")
+        raise UnfitError("the Q has no output")
 
     def make() -> Array:
         return quantize(read_array(model, weight), given.scale, fmt, given.granularity, given.zero_point)

@@ -29,7 +29,7 @@ class WideningCast(Rule):
     code = "QL313"
     name = "placement.widening-cast"
     affects = impacts(tensorrt=FALLBACK)
-    remedy = "store the scale in the type that the consumer wants, and drop the Cast"
+    remedy = "store the scale in the type that the consumer needs, and remove the Cast"
     offers = (FLOAT32,)
     VALID = examples("""
         a Cast from float32 to float16 is absorbed:
@@ -96,9 +96,9 @@ def _fixes(side: Operand, cast: NodeView) -> tuple[Fix, ...]:
 def _widen(entry: QdqNode, cast: NodeView, draft: Draft) -> None:
     made, scale, wide = entry.output, draft.context.array(entry.scale), cast.output()
     if made is None or wide is None or scale is None or entry.output_dtype is not None:
-        raise UnfitError("its scale is not constant, or output_dtype says what it makes")
+        raise UnfitError("its scale is not constant, or output_dtype sets its type")
     if len(made.uses) != 1:
-        raise UnfitError("something else reads what the DQ makes")
+        raise UnfitError("another node reads the output of the DQ")
     draft.set_constant(entry.node, 1, scale.astype(np.float32))
     draft.set_type(made, TensorProto.FLOAT)
     draft.replace(wide, made.name)

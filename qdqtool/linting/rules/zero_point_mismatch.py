@@ -16,7 +16,7 @@ from qdqtool.models.targets import get as get_target
 from qdqtool.numerics.number_format import NumberFormat
 
 SPREAD = Offer("safe", "repeats a zero point that is the same everywhere, so that it has the scale's shape")
-CAST = Offer("unsafe", "stores the zero point in the quantized type, where that holds it")
+CAST = Offer("unsafe", "stores the zero point in the quantized type, if this type contains its value")
 
 
 class ZeroPointMismatch(Rule):
@@ -127,7 +127,7 @@ def _cast(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
     zero, fmt = draft.context.array(entry.zero_point), format_of(onnx_type)
     assert fmt is not None
     if zero is None or fmt.kind != "integer" or not _holds(fmt, as_reals(zero)):
-        raise UnfitError("the zero point is not constant, or is no value of that type")
+        raise UnfitError("the zero point is not constant, or not a value of that type")
     draft.set_constant(entry.node, 2, as_reals(zero).astype(fmt.dtype))
 
 

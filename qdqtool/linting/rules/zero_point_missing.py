@@ -14,7 +14,7 @@ from qdqtool.models.graph.index.view import Value
 from qdqtool.models.targets import Target
 
 UINT8 = Offer("safe", "writes the uint8 zero point that ONNX implies")
-TYPED = Offer("unsafe", "gives the Q the zero point of its DQ, where that has one of another type than uint8")
+TYPED = Offer("unsafe", "gives the Q the zero point of its DQ, if its type is not uint8")
 
 
 class ZeroPointMissing(Rule):
@@ -56,7 +56,7 @@ class ZeroPointMissing(Rule):
             # The name of TensorRT's own operators contains the type.
             has_type = bool(entry.node.input_name(2) or entry.output_dtype) or entry.node.op_type in LINEAR
             if not has_type:
-                message = "neither zero point nor output_dtype: ONNX reads uint8, TensorRT int8"
+                message = "this Q has no zero point and no output_dtype: ONNX makes uint8 codes, TensorRT int8 codes"
                 expected = "a zero point or output_dtype"
                 fixes = _fixes(context, entry)
                 yield Fault(message, entry.node, entry.output, found="absent", expected=expected, fixes=fixes)
@@ -72,7 +72,7 @@ def _fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
 
 def _share(entry: QdqNode, zero: Value, draft: Draft) -> None:
     if entry.node.scope.resolve(zero.name) is not zero:
-        raise UnfitError(f"the zero point '{zero.name}' is of another graph")
+        raise UnfitError(f"the zero point '{zero.name}' belongs to another graph")
     draft.set_input(entry.node, 2, zero.name)
 
 

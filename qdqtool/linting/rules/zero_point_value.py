@@ -33,8 +33,8 @@ class ZeroPointValue(Rule):
     name = "parameters.zero-point-value"
     affects = impacts(onnx=SILENT, ort_cpu=REFUSED, tensorrt=REFUSED)
     remedy = (
-        "quantize symmetrically (in ONNX Runtime: ActivationSymmetric and WeightSymmetric, type QInt8); where inputs or"
-        " outputs are codes, convert with float ones (in TensorFlow Lite: inference_input_type, inference_output_type)"
+        "quantize symmetrically (in ONNX Runtime: ActivationSymmetric and WeightSymmetric, type QInt8); if inputs or"
+        " outputs are codes, convert to float ones (in TensorFlow Lite: inference_input_type, inference_output_type)"
     )
     offers = (EXACT, SYMMETRIC, FLOAT)
     VALID = examples("""

@@ -40,4 +40,6 @@ def test_without_a_topic_the_pages_are_listed():
 def test_an_unknown_topic_leads_to_both_lists():
     done = explain("plam")
     assert done.exception is not None
-    assert "`qdqtool rules` lists them all, `qdqtool explain` the pages" in str(getattr(done.exception, "hint", ""))
+    assert "`qdqtool rules` lists all rules; `qdqtool explain` lists the pages" in str(
+        getattr(done.exception, "hint", "")
+    )

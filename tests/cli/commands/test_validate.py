@@ -125,9 +125,9 @@ def test_the_gpus_that_lack_a_type_are_named():
     words = ("validate", "fp8.onnx", "--select", "QT401")
     named, unnamed, wrong = (qdqtool(*words, *more) for more in (("--sm", "8.6,89"), (), ("--sm", "ampere")))
     assert (named.code, unnamed.code, wrong.code) == (1, 0, 2)
-    assert "compute capability 8.6 has no float8e4m3fn" in named.out
+    assert "compute capability 8.6 has no type float8e4m3fn" in named.out
     assert "8.9 has" not in named.out
-    assert "'ampere' is no compute capability" in wrong.err
+    assert "'ampere' is not a compute capability" in wrong.err
 
 
 @pytest.mark.builder

@@ -183,7 +183,7 @@ def unheard():
     ("model", "remark"),
     [
         (zero_point_of_five(), "the float model builds: the Q/DQ nodes are the cause"),
-        (refused(), "the float model is refused too (TensorRT has no such operator"),
+        (refused(), "the float model is refused too (TensorRT has no operator and no plugin"),
         (unheard(), "this is a float model: quantization is not the cause"),
     ],
     ids=["quantized", "both", "float"],

@@ -83,7 +83,7 @@ def test_an_engine_that_was_replaced(engine: Path):
 def test_a_manifest_with_another_structure(engine: Path, change: dict[str, object]):
     path = manifest.manifest_path(engine)
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
-    with pytest.raises(ModelError, match="no manifest with a map") as error:
+    with pytest.raises(ModelError, match="not a manifest with a map") as error:
         read_map(engine)
     assert error.value.hint == "build the engine again with this version of qdqtool"
 
@@ -101,7 +101,7 @@ def test_a_manifest_of_an_older_version(engine: Path):
 def test_what_is_no_manifest(tmp_path: Path, data: bytes):
     path = tmp_path / "e.manifest.json"
     path.write_bytes(data)
-    with pytest.raises(ModelError, match="no manifest with a map"):
+    with pytest.raises(ModelError, match="not a manifest with a map"):
         read_map(path)
 
 
@@ -116,7 +116,7 @@ def test_files_that_cannot_be_read(engine: Path, tmp_path: Path):
 def test_an_engine_without_its_manifest(engine: Path):
     manifest.manifest_path(engine).unlink()
     with pytest.raises(
-        ModelError, match=r"e\.engine is an engine without its manifest: e\.engine\.manifest\.json"
+        ModelError, match=r"e\.engine is an engine without a manifest: e\.engine\.manifest\.json"
     ) as error:
         read_map(engine)
     assert "build the engine again" in (error.value.hint or "")

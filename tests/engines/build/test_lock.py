@@ -61,7 +61,7 @@ def rebuild(folder: Path, output: str = "again.engine", **changes: Any) -> Any:
 def differences(folder: Path, **changes: Any) -> list[str]:
     """What a locked build says differs; it writes nothing."""
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    with pytest.raises(BuildLockedError, match=r"this is not the build of .*; nothing was written") as caught:
+    with pytest.raises(BuildLockedError, match=r"the build differs from .*; nothing was written") as caught:
         rebuild(folder, **changes)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     return [refusal.reason for refusal in caught.value.refusals]
@@ -88,26 +88,26 @@ def test_in_its_place_the_manifest_stays_as_it_is(here):
 
 
 CHANGES: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "targets": ({"compute_capabilities": ("8.9",)}, ['targets is ["8.9"], in the manifest ["8.6","8.9"]']),
+    "targets": ({"compute_capabilities": ("8.9",)}, ['targets is ["8.9"]; the manifest has ["8.6","8.9"]']),
     "the shape of a profile": (
         {"shapes": ShapeOptions(opt=THIRD)},
-        [f"profile 0 input x {kind} is [4,16,8,8], in the manifest [1,16,8,8]" for kind in ("min", "opt", "max")],
+        [f"profile 0 input x {kind} is [4,16,8,8]; the manifest has [1,16,8,8]" for kind in ("min", "opt", "max")],
     ),
-    "one profile less": ({"further_profiles": ()}, ["profile 1 input x is absent, in the manifest {"]),
+    "one profile less": ({"further_profiles": ()}, ["profile 1 input x is absent; the manifest has {"]),
     "a fixed shape": (
         {"shapes": ShapeOptions(fixed=FIRST), "further_profiles": ()},
         ["specialized is {", "profile 0 input x is absent", "profile 1 input x is absent"],
     ),
     "an option more": (
         {"deployment": DeploymentOptions(weight_streaming=True, builder_optimization_level=5)},
-        ["options builder_optimization_level is 5, in the manifest absent"],
+        ["options builder_optimization_level is 5; the manifest has absent"],
     ),
     "an option less": (
         {"deployment": DeploymentOptions()},
-        ["options weight_streaming is absent, in the manifest true"],
+        ["options weight_streaming is absent; the manifest has true"],
     ),
-    "validate": ({"skip_validate": False}, ['skipped is [], in the manifest ["validate"]']),
-    "a gate": ({"require_precision": ()}, ['gates is [], in the manifest ["int8>=50%"]']),
+    "validate": ({"skip_validate": False}, ['skipped is []; the manifest has ["validate"]']),
+    "a gate": ({"require_precision": ()}, ['gates is []; the manifest has ["int8>=50%"]']),
     "all of it": (
         {"compute_capabilities": ("8.9",), "deployment": DeploymentOptions(), "require_precision": ()},
         ["targets is ", "options weight_streaming is ", "gates is "],
@@ -137,7 +137,7 @@ def test_other_values_of_inputs_that_decide_shapes_are_listed(tmp_path):
     with pytest.raises(BuildLockedError) as caught:
         build_engine(tmp_path / "m.onnx", tmp_path / "o", backend="tensorrt-rtx", options=locked)
     assert [refusal.reason for refusal in caught.value.refusals] == [
-        f"values of profile 0 input size {kind} is [2,6], in the manifest [3,4]" for kind in ("min", "opt", "max")
+        f"values of profile 0 input size {kind} is [2,6]; the manifest has [3,4]" for kind in ("min", "opt", "max")
     ]
     assert not (tmp_path / "o").exists()
 
@@ -159,7 +159,7 @@ def test_another_version_and_product_are_listed(here):
     edit(here, versions={**versions, "tensorrt-rtx": "1.6.1.120"})
     (found,) = differences(here)
     assert found.startswith("version is ")
-    assert found.endswith("in the manifest 1.6.1.120")
+    assert found.endswith("the manifest has 1.6.1.120")
     edit(here, backend="tensorrt", versions={"tensorrt": "10.16.1.11"})
     assert [text.partition(" is ")[0] for text in differences(here)] == ["backend", "version"]
 
@@ -177,7 +177,7 @@ def test_timings_are_compared_where_the_build_had_some(here, tmp_path):
     (found,) = differences(here, deployment=cached)
     assert found.startswith("timing cache is ")
     timings.unlink()
-    assert differences(here, deployment=cached)[0].startswith("timing cache is absent, in the manifest ")
+    assert differences(here, deployment=cached)[0].startswith("timing cache is absent; the manifest has ")
     timings.write_bytes(b"timings")
     assert rebuild(here, deployment=cached).locked.same_bytes
     assert [text.partition(" is ")[0] for text in differences(here)] == ["options timing_cache_file", "timing cache"]
@@ -202,7 +202,7 @@ def test_other_kernels_write_nothing(here, monkeypatch):
     monkeypatch.setattr(type(RTX), "build", without_one)
     (found,) = differences(here)
     count = len(json.loads((here / "e.engine.manifest.json").read_text())["kernels"])
-    assert found == f"the engine has {count - 1} kernels, in the manifest {count}"
+    assert found == f"the engine has {count - 1} kernels; the manifest has {count}"
 
 
 def test_builds_without_evidence_have_no_kernels_to_compare(here, monkeypatch):
@@ -216,10 +216,10 @@ def test_what_is_no_lock(here):
     facts = json.loads((here / "e.engine.manifest.json").read_text())
     del facts["options"]
     (here / "e.engine.manifest.json").write_text(json.dumps(facts))
-    with pytest.raises(ModelError, match="does not say with which options"):
+    with pytest.raises(ModelError, match="does not contain the options"):
         rebuild(here)
     (here / "e.engine.manifest.json").write_text("{")
-    with pytest.raises(ModelError, match="is no manifest"):
+    with pytest.raises(ModelError, match="is not a manifest"):
         rebuild(here)
     (here / "e.engine.manifest.json").unlink()
     with pytest.raises(ModelError, match="cannot be read"):
@@ -238,7 +238,7 @@ def test_on_the_command_line(tmp_path):
     report = json.loads(done.out)
     assert (done.code, report["stage"], report["passed"]) == (1, "locked", False)
     assert [refusal["reason"] for refusal in report["refusals"]] == [
-        "options exclude_lean_runtime is true, in the manifest absent",
-        "options version_compatible is true, in the manifest absent",
+        "options exclude_lean_runtime is true; the manifest has absent",
+        "options version_compatible is true; the manifest has absent",
     ]
     assert not (tmp_path / "b").exists()

@@ -59,7 +59,7 @@ def test_a_model_that_kills_the_parser_has_that_against_it(tmp_path: Path):
     answer = word(saved(tmp_path, "dies.onnx"))
 
     assert answer.status == "asked"
-    assert "dies on this model (SIGSEGV)" in answer.faults[0].reason
+    assert "crashes on this model (SIGSEGV)" in answer.faults[0].reason
 
 
 @pytest.mark.usefixtures("pretended")

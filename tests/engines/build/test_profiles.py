@@ -70,7 +70,7 @@ def test_a_missing_shape_ends_with_the_option_to_paste():
 
 def test_the_option_to_paste_names_all_inputs_that_lack_a_size_and_quotes_odd_names():
     proto = model(**{"a b": ("n", "t"), "c": ("n", "t")})
-    with pytest.raises(UsageError, match="and 1 more input has some") as caught:
+    with pytest.raises(UsageError, match="and 1 more input has such dimensions") as caught:
         resolve(proto)
     assert "`--opt-shapes 'a b:1x128,c:1x128'`" in caught.value.hint
 

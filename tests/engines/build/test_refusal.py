@@ -55,10 +55,7 @@ def test_an_unknown_message_shows_its_words_and_the_command_that_reduces_it(path
     assert error.refusals[0].message == "The moon is full"
     assert not error.refusals[0].explained
     command = REDUCE.format(path, "")
-    assert (
-        error.refusals[0].hint
-        == f"qdqtool does not know this message; {command} finds the smallest model that it is of"
-    )
+    assert error.refusals[0].hint == f"qdqtool does not know this message; {command} finds the smallest model with it"
     assert error.hint == f"{error.remark}; {error.refusals[0].hint}"
 
 
@@ -92,7 +89,7 @@ def test_a_crash_names_what_the_rules_find(tmp_path: Path):
     error = explain(failure, attempt(path, tmp_path))
     assert isinstance(error, BuilderFailedError)
     assert error.message.startswith(
-        "RTX crashed with SIGSEGV while building, probably by QT406 in node 'y.MatMul' (MatMul): MatMul multiplies "
+        "RTX crashed with SIGSEGV while building, probably because of QT406 in node 'y.MatMul' (MatMul): MatMul "
     )
     (refusal,) = error.refusals
     assert (refusal.node, refusal.op_type, refusal.code) == ("y.MatMul", "MatMul", "QT406")
@@ -106,7 +103,7 @@ def test_a_crash_on_an_operator_that_others_define_has_the_command_that_writes_i
     failure = BuilderFailedError("RTX", "crashed with SIGSEGV while building", "build")
     error = explain(failure, attempt(path, tmp_path))
     assert error.refusals[0].code == "QT402"
-    assert f"{path} OUT.onnx` writes it as the operators that define it" in error.hint
+    assert f"{path} OUT.onnx`" in error.hint
 
 
 def test_a_crash_on_a_model_without_findings_keeps_its_advice(path: Path, tmp_path: Path):
@@ -143,8 +140,8 @@ def test_what_becomes_of_the_float_model(again: BuildRefusedError | None, remark
 
 
 BUILT = {
-    "the parser crashes": (recursive, "SIGSEGV while parsing the model, probably by QM612"),
-    "the builder crashes": (crashing, r"SIGSEGV while building, probably by QT406 in node 'y\.MatMul'"),
+    "the parser crashes": (recursive, "SIGSEGV while parsing the model, probably because of QM612"),
+    "the builder crashes": (crashing, r"SIGSEGV while building, probably because of QT406 in node 'y\.MatMul'"),
     "the builder refuses": (
         lambda: matmul(x_kind=17, axis=None),
         r"refuses node 'y\.MatMul' \(MatMul\): a MatMul, Gemm or ConvTranspose has operands quantized to different",

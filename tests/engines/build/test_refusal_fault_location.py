@@ -76,5 +76,5 @@ def test_the_input_whose_type_tensorrt_does_not_hold():
     model.graph.input.append(helper.make_tensor_value_info("d", TensorProto.DOUBLE, [1]))
     refusal = Refusal(reason="why", message=f"{UNHELD_INPUT} to TensorRT data type.")
     located, _ = FaultLocator(Model(model), TARGET).locate(refusal)
-    assert (located.tensor, located.reason) == ("d", "input 'd' is float64, which TensorRT does not hold")
+    assert (located.tensor, located.reason) == ("d", "input 'd' is float64, which TensorRT does not support")
     assert FaultLocator(Model(nodes()), TARGET).locate(refusal) == (refusal, None)

@@ -24,7 +24,7 @@ def test_another_float_type_does_not_matter(other):
         (FakeRunner(inputs=OTHER), r"different inputs: x \(rank 2\) against z \(rank 2\)"),
         (FakeRunner(inputs=FLAT), r"different inputs: x \(rank 2\) against x \(rank 1\)"),
         (FakeRunner(outputs=("y", "z")), "different outputs: y against y, z"),
-        (FakeRunner(clock="host"), "the times of one include copies"),
+        (FakeRunner(clock="host"), "only the times of the ONNX model include copies"),
     ],
 )
 def test_other_networks_and_clocks_are_refused(other, says):
@@ -41,5 +41,5 @@ def test_any_order_but_the_reverse_will_do(mine, theirs):
 
 
 def test_a_float_engine_in_the_place_of_the_quantized_one_is_refused():
-    with pytest.raises(UsageError, match="they were mixed up"):
+    with pytest.raises(UsageError, match="they are exchanged"):
         require_order({}, {"int8": 3})

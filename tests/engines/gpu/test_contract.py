@@ -329,5 +329,5 @@ class TestWithoutGpu:
         pytest.importorskip("tensorrt_rtx")
         pytest.importorskip("cuda.bindings.runtime")
         (tmp_path / "e.engine").write_bytes(b"vtrt" + bytes(64))
-        with pytest.raises(ModelError, match=r"tensorrt-rtx [\d.]+ does not take .* on this GPU: .*[Cc]uda"):
+        with pytest.raises(ModelError, match=r"tensorrt-rtx [\d.]+ cannot load .* on this GPU: .*[Cc]uda"):
             TensorRTRunner(tmp_path / "e.engine", "tensorrt-rtx")

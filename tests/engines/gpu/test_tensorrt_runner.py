@@ -156,7 +156,7 @@ def test_tensors_that_numpy_cannot_hold_are_refused(name, says, opened):
 
 def test_a_file_that_is_no_engine_is_refused_with_the_last_error(machine, tmp_path):
     (tmp_path / "e").write_bytes(b"no engine")
-    with pytest.raises(ModelError, match=r"tensorrt-rtx 1.7.1 does not take .*e on this GPU: the magic tag"):
+    with pytest.raises(ModelError, match=r"tensorrt-rtx 1.7.1 cannot load .*e on this GPU: the magic tag"):
         TensorRTRunner(tmp_path / "e", "tensorrt-rtx")
     with pytest.raises(ModelError, match="absent cannot be read: No such file"):
         TensorRTRunner(tmp_path / "absent", "tensorrt-rtx")

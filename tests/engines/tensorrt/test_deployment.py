@@ -31,8 +31,8 @@ def test_sizes_of_pools_are_read_as_trtexec_reads_them(words, expected):
         ("workspace:0", "gives 'workspace' 0 bytes"),
         ("workspace:0.1B", "gives 'workspace' 0 bytes"),
         ("workspace:1,WORKSPACE:2", "names 'workspace' twice"),
-        ("workspac:1G", "'workspac', which is no memory pool; did you mean 'workspace'"),
-        ("dlaSRAM:1M", "'dlaSRAM', which is no memory pool"),
+        ("workspac:1G", "'workspac', which is not a memory pool; did you mean 'workspace'"),
+        ("dlaSRAM:1M", "'dlaSRAM', which is not a memory pool"),
     ],
 )
 def test_what_is_no_size_of_a_pool(word, message):
@@ -44,9 +44,9 @@ def test_what_is_no_size_of_a_pool(word, message):
     ("options", "message"),
     [
         ({"builder_optimization_level": -1}, "is -1; it must be 0 or more"),
-        ({"exclude_lean_runtime": True}, "for version compatible engines only"),
+        ({"exclude_lean_runtime": True}, "for version-compatible engines only"),
         ({"error_on_timing_cache_miss": True}, "needs a timing cache"),
-        ({"mem_pool_size": {"tactic": 1}}, "no memory pool"),
+        ({"mem_pool_size": {"tactic": 1}}, "not a memory pool"),
         ({"mem_pool_size": {"workspace": 0}}, "1 or more"),
     ],
 )

@@ -24,7 +24,7 @@ def test_operators_with_a_form_name_the_command(operator: str):
         ("QMoE", "quantize with QuantizeLinear and DequantizeLinear nodes"),
         ("DequantizeLinear", "shift the codes by 128 to int8"),
         ("Adam", "it belongs to training"),
-        ("StringNormalizer", "it works on what TensorRT does not hold"),
+        ("StringNormalizer", "TensorRT does not support sequences"),
         ("Quantum", "export the model without it"),
         (None, "export the model without it"),
     ],

@@ -41,7 +41,7 @@ CASES = {
             "UNSUPPORTED_NODE: Assertion failed: ctx->getWeightsContext().convertOnnxWeights(initializer, &weights): "
             "Failed to import initializer: wz"
         ),
-        "initializer 'wz' has a type that TensorRT does not hold",
+        "initializer 'wz' has a type that TensorRT does not support",
     ),
     "float types": (
         (

@@ -126,7 +126,7 @@ def test_a_file_that_gives_a_warning_is_no_timing_cache(tmp_path):
     config.create_timing_cache = lambda data: problems.append("Failed to deserialize") or Cache()
     (tmp_path / "t.cache").write_bytes(b"a photo")
     found = set_options(api(), config, {**NOTHING, "timing_cache": str(tmp_path / "t.cache")}, problems)
-    assert found == ("--timing-cache-file", "the file is no timing cache of this version and GPU")
+    assert found == ("--timing-cache-file", "the file is not a timing cache of this version and GPU")
 
 
 @pytest.mark.builder

@@ -71,7 +71,7 @@ def test_operands_of_unknown_type_prove_nothing():
     kernels = read_inspector(sample.replace(": conv]", ": y.Conv]"))
     found = of_kernels(conv(), *kernels, evidence="inspector")
     assert (found.actual, found.kernel) == ("unknown", "w + w_QuantizeLinear + conv + relu")
-    assert found.reason == "TensorRT does not tell the types that its kernel reads, as for dynamic shapes"
+    assert found.reason == "TensorRT does not report the types that its kernel reads (for example with dynamic shapes)"
 
 
 def test_a_node_that_no_kernel_names_is_unknown():
@@ -143,7 +143,7 @@ FAULTS = {
         lambda: matmul(kind=INT4, x_kind=None),
         "int4 weights stay packed only with block scales; the weight is dequantized before a float kernel",
     ),
-    "deconvolution": (lambda: conv(op_type="ConvTranspose"), "ConvTranspose runs in float whatever its Q/DQ"),
+    "deconvolution": (lambda: conv(op_type="ConvTranspose"), "ConvTranspose always runs in float, even with Q/DQ"),
     "axis of inputs": (
         lambda: conv(axis=1, x_axis=1),
         "its weight has scales along axis 1, which is not the output-channel axis",
@@ -184,7 +184,7 @@ def test_two_formats_may_be_brought_to_one():
     model = matmul(kind=INT4, axis=0, block=64)
     found = of_one(model, "y.MatMul", **INT8_KERNEL)
     assert (found.planned, found.actual) == ("int8 x int4", "int8")
-    assert found.reason == "both operands are brought to int8 before an int8 kernel"
+    assert found.reason == "both operands are converted to int8 before an int8 kernel"
     found = of_one(model, "y.MatMul", inputs=("int8",), constants=("int4",))
     assert (found.actual, found.reason) == ("int8 x int4", None)
     found = of_one(model, "y.MatMul", **FLOAT_KERNEL)
@@ -386,7 +386,12 @@ CASES = {
     "conv, per-axis activation": (lambda: conv(x_axis=1), "int8", "float32", "more than one scale"),
     "conv, weight only": (lambda: conv(quantize_x=False), INT8_ONLY, "float32", "only its weight"),
     "conv, activation only": (lambda: conv(quantize_w=False), "int8", "float32", "only one of its two operands"),
-    "conv transpose": (lambda: conv(op_type="ConvTranspose", axis=None), "int8", "float32", "ConvTranspose runs"),
+    "conv transpose": (
+        lambda: conv(op_type="ConvTranspose", axis=None),
+        "int8",
+        "float32",
+        "always runs in float",
+    ),
     "gemm": (lambda: matmul(op_type="Gemm"), "int8", "int8", ""),
     "gemm, transposed": (lambda: matmul(op_type="Gemm", transB=1, axis=0), "int8", "int8", ""),
     "gemm, wrong axis": (lambda: matmul(op_type="Gemm", transB=1, axis=1), "int8", "float32", "along axis 1"),
@@ -398,7 +403,7 @@ CASES = {
     "matmul, int8 blocks": (lambda: matmul(x_kind=None, axis=0, block=16), INT8_ONLY, "float32", UNPACKED),
     "matmul, int4 weight, int8 activation": (
         *(lambda: matmul(kind=INT4, axis=0, block=64), "int8 x int4"),
-        *("int8", "brought to int8"),
+        *("int8", "converted to int8"),
     ),
     "cast in between": (through_cast, "int8", "float32", "a Cast stands"),
     "max pool in between": (through_maxpool, "int8", "int8", ""),

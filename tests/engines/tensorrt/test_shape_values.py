@@ -57,9 +57,9 @@ def test_missing_ones_are_filled_from_those_that_are_given(tmp_path: Path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (ShapeValues(opt={"shap": (1,)}), "'shap', which is no integer input of rank 0 or 1; did you mean 'shape'"),
-        (ShapeValues(opt={"x": (1,)}), "'x', which is no integer input"),
-        (ShapeValues(opt={"shape": (1, 2)}), "gives 'shape' 2 values; it has 3"),
+        (ShapeValues(opt={"shap": (1,)}), "'shap', not an integer input of rank 0 or 1; did you mean 'shape'"),
+        (ShapeValues(opt={"x": (1,)}), "'x', not an integer input"),
+        (ShapeValues(opt={"shape": (1, 2)}), "gives 'shape' 2 values; expected 3"),
         (ShapeValues(opt={"shape": (1, 2, 3)}, max={"shape": (4, 4)}), "differ in number"),
         (ShapeValues(min={"shape": (1, 5, 3)}, max={"shape": (4, 4, 4)}), "value 1 has 5, 4, 4"),
     ],
@@ -93,7 +93,7 @@ def test_values_for_an_input_that_decides_nothing_are_refused():
     assert used_values([SHAPE], ["shape", "n"]) == (SHAPE,)
     with pytest.raises(UsageError, match="names 'shape', whose values decide no shape") as caught:
         used_values([SHAPE], ["n"])
-    assert caught.value.hint == "inputs whose values do: n"
+    assert caught.value.hint == "inputs whose values decide shapes: n"
 
 
 NETWORKS = {

@@ -29,7 +29,7 @@ def found(wanted: DeploymentOptions, log: str = "", **facts: str) -> tuple[type,
     ("wanted", "log", "kind", "words"),
     [
         (WEIGHTS, NO_DEVICE, CapabilityError, "needs a CUDA device to build with --refit and --strip-weights"),
-        (COMPATIBLE, NO_LIBRARY, CapabilityError, "puts the library libnvinfer_lean.so.1 into"),
+        (COMPATIBLE, NO_LIBRARY, CapabilityError, "needs the library libnvinfer_lean.so.1 for"),
         (SMALL, NO_TACTIC, GateError, "within 1024 bytes of workspace"),
         (SMALL, NO_MEMORY, GateError, "within 1024 bytes of workspace: it asks for 17074864 bytes"),
     ],
@@ -54,11 +54,11 @@ def test_a_refusal_for_lack_of_memory_is_a_lack_of_the_machine(why):
 def test_an_option_that_is_absent_or_not_taken_is_named_with_product_and_version():
     assert found(WEIGHTS, problem="lacking", option="--refit", message="BuilderFlag.REFIT") == (
         UsageError,
-        "TensorRT for RTX 1.7.1.116 has no --refit: its API has no BuilderFlag.REFIT",
+        "TensorRT for RTX 1.7.1.116 does not support --refit: its API has no BuilderFlag.REFIT",
     )
     assert found(WEIGHTS, problem="option", option="--refit", message="the builder does not set it") == (
         UsageError,
-        "TensorRT for RTX 1.7.1.116 does not take --refit: the builder does not set it",
+        "TensorRT for RTX 1.7.1.116 does not accept --refit: the builder does not set it",
     )
 
 
@@ -66,5 +66,5 @@ def test_a_refit_is_for_one_target_or_the_gpu_of_the_machine():
     check_targets("T", (), WEIGHTS)
     check_targets("T", ("8.9",), WEIGHTS)
     check_targets("T", ("8.6", "8.9"), DeploymentOptions(strip_weights=True))
-    with pytest.raises(UsageError, match="2 are named"):
+    with pytest.raises(UsageError, match="2 are given"):
         check_targets("T", ("8.6", "8.9"), WEIGHTS)

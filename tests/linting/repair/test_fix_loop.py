@@ -146,7 +146,7 @@ class TestSymmetricCodes:
         fixed, done = unsafe(model)
 
         assert fixed.proto == model.proto
-        assert "the codes 'q' are an input or output, whose meaning a fix must not change" in {
+        assert "the codes 'q' are an input or output of the graph; a fix must not change their meaning" in {
             refusal.reason for refusal in done.refused
         }
 

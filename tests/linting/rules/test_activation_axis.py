@@ -43,7 +43,7 @@ def test_a_matrix_product_runs_in_float_with_scales_along_its_sum():
         body = PAIR.replace("axis = 0", f"axis = {axis}") + behind
         (found,) = findings("QA202", activation(body))
         assert found.severity == severity
-        assert found.message == f"this Q gives an activation scales per-axis {axis}"
+        assert found.message == f"this Q of an activation has several scales: per-axis {axis}"
         assert (found.tensor, found.found, found.expected) == ("x", "scale of shape [2]", "one scale")
 
 
@@ -63,13 +63,13 @@ def test_the_fix_gives_the_largest_scale(zero_point: bool):
     [
         (activation(PAIR, "0, 3"), "it has zero points"),
         (activation(PAIR, "3, 3"), "it has zero points"),
-        (activation(PAIR, kind="int64"), "stored codes are among what shares the scales"),
+        (activation(PAIR, kind="int64"), "stored codes have the same scales"),
         (
             activation(
                 "c = QuantizeLinear <axis = 0> (x, two, z) j = Concat <axis = 1> (c, k)"
                 " y = DequantizeLinear <axis = 0> (j, two, z)"
             ),
-            "stored codes are among what shares the scales",
+            "stored codes have the same scales",
         ),
     ],
 )

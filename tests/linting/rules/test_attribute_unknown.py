@@ -19,22 +19,22 @@ def model(operator: str, attribute: str) -> onnx.ModelProto:
         ("QuantizeLinear", "output_dtype = 3", None, False),
         ("QuantizeLinear", "output_dtype = 0", None, False),
         ("QuantizeLinear", "precision = 1", None, False),
-        ("QuantizeLinear", "precision = 1.0", "is no whole number", False),
+        ("QuantizeLinear", "precision = 1.0", "is not an integer", False),
         ("QuantizeLinear", "saturate = 0", None, False),
         ("QuantizeLinear", "block_size = 0", None, False),
         ("QuantizeLinear", "block_size = -1", "is -1", False),
-        ("QuantizeLinear", "axes = 1", "is not one of its own", False),
-        ("DequantizeLinear", "axis = 1.0", "is no whole number", False),
-        ("DequantizeLinear", "saturate = 1", "is not one of its own", False),
-        ("DequantizeLinear", "precision = 1", "is not one of its own", True),
-        ("DequantizeLinear", "precision = 1.0", "is not one of its own", False),
+        ("QuantizeLinear", "axes = 1", "is unknown to this operator", False),
+        ("DequantizeLinear", "axis = 1.0", "is not an integer", False),
+        ("DequantizeLinear", "saturate = 1", "is unknown to this operator", False),
+        ("DequantizeLinear", "precision = 1", "is unknown to this operator", True),
+        ("DequantizeLinear", "precision = 1.0", "is unknown to this operator", False),
         ("DequantizeLinear", "output_dtype = 0", None, False),
         ("DequantizeLinear", "output_dtype = 1", None, False),
         ("DequantizeLinear", "output_dtype = 10", None, False),
         ("DequantizeLinear", "output_dtype = 16", None, False),
         ("DequantizeLinear", "output_dtype = 11", "is float64", False),
         ("DequantizeLinear", "output_dtype = 3", "is int8", True),
-        ("DequantizeLinear", "output_dtype = 1.0", "is no whole number", False),
+        ("DequantizeLinear", "output_dtype = 1.0", "is not an integer", False),
     ],
 )
 def test_attributes(operator: str, attribute: str, problem: str | None, stops: bool):
@@ -54,7 +54,7 @@ def test_those_of_tensorrt_have_the_attributes_of_onnx(operator: str):
     """
     word = "DQ" if "Dequantize" in operator else "Q"
 
-    assert messages("QS011", text, "onnx") == [f"attribute 'block' of this {word} is not one of its own"]
+    assert messages("QS011", text, "onnx") == [f"attribute 'block' of this {word} is unknown to this operator"]
 
 
 @pytest.mark.parametrize("kind", [onnx.AttributeProto.INT, onnx.AttributeProto.UNDEFINED, onnx.AttributeProto.FLOAT])

@@ -37,7 +37,7 @@ PAIR = PRODUCT + "d = DequantizeLinear (q, s, z) "
 def test_where_the_pair_is_reported(body: str, operator: str | None):
     found = findings("QL305", layers(body))
 
-    assert [each.message for each in found] == ([f"this pair stands between MatMul and {operator}"] if operator else [])
+    assert [each.message for each in found] == ([f"this pair is between MatMul and {operator}"] if operator else [])
     assert [each.fixable for each in found] == [operator == "Relu"] * bool(operator)
 
 
@@ -73,7 +73,7 @@ def test_a_format_with_two_zeros_is_not_moved_as_safe(zero: str, label: str):
 def test_codes_with_other_readers_stay():
     body = PAIR + "r = Relu (d) y = Neg (r) u = Transpose (q)"
 
-    assert unfit("QL305", layers(body)) == "something else reads the codes"
+    assert unfit("QL305", layers(body)) == "another node reads the codes"
 
 
 @pytest.mark.parametrize(
@@ -88,5 +88,5 @@ def test_a_pair_outside_of_the_graph_of_the_relu_stays(outside: str, inside: str
         )
     )
 
-    assert messages("QL305", model) == ["this pair stands between MatMul and Relu"]
+    assert messages("QL305", model) == ["this pair is between MatMul and Relu"]
     assert unfit("QL305", model) == "the pair and the Relu are in different graphs"

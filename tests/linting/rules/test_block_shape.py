@@ -3,7 +3,7 @@
 import pytest
 from support.one_rule import findings
 
-AXES = "axes [0, 1] are all in blocks"
+AXES = "axes [0, 1] are in blocks at once"
 
 
 @pytest.mark.parametrize(
@@ -11,7 +11,7 @@ AXES = "axes [0, 1] are all in blocks"
     [
         ("4,6", "4,3", 1, None, None),
         ("4,6", "4,3", -1, None, None),
-        ("4,6", "4,3", 0, ("axis says 0 but the scale divides axis 1", "axis 1"), ...),
+        ("4,6", "4,3", 0, ("the attribute axis is 0, but the scale divides axis 1", "axis 1"), ...),
         # The rule about axes reports one that the data has not.
         ("4,6", "4,3", 5, None, None),
         ("4,6", "4,12", 1, ("more blocks than elements", "at most 6 blocks"), ...),

@@ -94,7 +94,7 @@ def test_onnx_runtime_refuses_a_size_beside_a_scale_without_blocks(shape: str, s
     attributes = "axis = 0" + (f", block_size = {size}" if size else "")
     found = findings("QA206", dequantize(shape, scale, attributes).replace("float[]", "float"), "ort-cpu")
 
-    message = f"block_size is {size}, and the scale of shape [{scale}] has no blocks"
+    message = f"block_size is {size}, but the scale of shape [{scale}] has no blocks"
     assert [(each.message, each.found, each.expected, each.tensor) for each in found] == (
         [(message, str(size), "no block_size", "s")] if is_told else []
     )

@@ -28,7 +28,7 @@ def model() -> RuleContext:
 
 
 def lacks(gpu: str, name: str, count: int) -> str:
-    return f"compute capability {gpu} has no {name}, which {count} Q/DQ nodes use"
+    return f"compute capability {gpu} has no type {name}, which {count} Q/DQ nodes use"
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def lacks(gpu: str, name: str, count: int) -> str:
         ("tensorrt", (0,), [lacks("0.0", "float8e4m3fn", 2), lacks("0.0", "int8", 4), lacks("0.0", "bfloat16", 2)]),
         ("tensorrt", (200,), []),
         ("tensorrt-10.7", (90,), []),
-        ("tensorrt-10.7", (91,), ["TensorRT 10.7 builds nothing for compute capability 9.1"]),
+        ("tensorrt-10.7", (91,), ["TensorRT 10.7 cannot build for compute capability 9.1"]),
         ("tensorrt-10.7", (89,), []),
     ],
 )

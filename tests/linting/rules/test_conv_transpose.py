@@ -21,5 +21,5 @@ def test_weights(body: str, weight: str, targets: set[str]):
     model = f"""agraph (float[1,2,4,4] x, float[2,2,1,1] f, int8[2,2,1,1] w) => (float[] y)
     <float s = {{1}}, float[2] t = {{1, 1}}> {{ {body} }}"""
     for target in ("tensorrt", "tensorrt-rtx"):
-        said = [f"this ConvTranspose is quantized, its weight {weight}"] if target in targets else []
+        said = [f"this ConvTranspose is quantized (weight: {weight})"] if target in targets else []
         assert messages("QL310", model, target) == said

@@ -89,7 +89,7 @@ def test_every_dq_behind_it_is_merged():
     assert [list(node(fixed, output).input) for output in ("y", "y2")] == [["d"], ["d"]]
 
 
-UNEQUAL = "the two pairs are not equal, or something else reads the codes"
+UNEQUAL = "the two pairs are not equal, or another node reads the codes"
 OTHER_SCALE = "the DQ behind it has another scale"
 
 

@@ -34,7 +34,7 @@ def said(nodes: str) -> list[tuple[str | None, str]]:
 
 def read_by(node: str, name: str, tensor: str = "d") -> tuple[str, str]:
     op_type = node.partition(" ")[0]
-    return tensor, f"this DQ makes what {op_type} '{node}' reads as '{name}', a shape, index or condition"
+    return tensor, f"{op_type} '{node}' reads the output of this DQ as '{name}', a shape, index or condition"
 
 
 GATHER = read_by("Gather -> y", "n")
@@ -85,4 +85,4 @@ def test_a_cycle_ends():
 def test_the_fix_reads_what_stands_in_front_of_the_pair():
     ((_, fault),) = located(CODE, model("n = Cast <to = 7> (d)  y = Gather (table, n)"))
 
-    assert [fix.description for fix in fault.fixes] == ["lets what reads the pair read the tensor in front of it"]
+    assert [fix.description for fix in fault.fixes] == ["connects the readers of the pair to the tensor in front of it"]

@@ -80,15 +80,15 @@ def test_they_find_what_onnx_refuses(data: st.DataObject, op_type: str, opset: i
         ),
         (
             model_of("Softmax", 13, [TensorProto.INT32], TensorProto.INT32),
-            [("QT413", "Softmax at opset 13 takes no int32 as input 'input'")],
+            [("QT413", "Softmax at opset 13 does not accept int32 as input 'input'")],
         ),
         (
             model_of("Relu", 14, [TensorProto.INT32], TensorProto.FLOAT),
-            [("QS012", "output 'y' is declared float32, and this Relu makes int32")],
+            [("QS012", "output 'y' is declared float32, but this Relu makes int32")],
         ),
         (
             model_of("Cast", 13, [TensorProto.FLOAT], TensorProto.FLOAT),
-            [("QS012", "output 'y' is declared float32, and this Cast makes float16")],
+            [("QS012", "output 'y' is declared float32, but this Cast makes float16")],
         ),
         (model_of("Gather", 13, [TensorProto.FLOAT, TensorProto.INT64], TensorProto.FLOAT), []),
     ],

@@ -79,7 +79,7 @@ def test_codes_are_shifted_where_the_difference_is_in_range(codes: list[int], ze
     ((_, fault),) = located(CODE, context, "onnx")
     (fix,) = fault.fixes
     if not fits:
-        assert refusal(context, fix) == "codes less zero point are beyond int32"
+        assert refusal(context, fix) == "codes minus zero point are outside int32"
         return
     fixed = carried_out(context, fix)
     assert constant(fixed, "d", 0).tolist() == (np.array(codes, np.int64) - np.array(zeros)).tolist()

@@ -21,7 +21,7 @@ def pair(kind: str, count: int | None = None, opset: int = 21, role: str = "Quan
 def test_both_are_reported_and_those_of_onnx_are_not():
     for role, word in (("QuantizeLinear", "Q"), ("DequantizeLinear", "DQ")):
         (found,) = findings("QS010", pair("int8", role=role), "onnx")
-        assert found.message == f"this {word} is of domain com.microsoft"
+        assert found.message == f"this {word} is in domain com.microsoft"
         model = pair("int8", role=role)
         model.graph.node[0].domain = ""
         assert messages("QS010", model, "onnx") == []

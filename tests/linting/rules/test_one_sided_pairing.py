@@ -34,7 +34,7 @@ def fixes(context: RuleContext) -> tuple[Fix, ...]:
     return pairing_fixes(context, product)
 
 
-UNPAIRED = "takes the pair away from input 0"
+UNPAIRED = "removes the pair from input 0"
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_a_second_activation_can_only_lose_its_pair():
     (fix,) = fixes(context)
     fixed = carried_out(context, fix)
 
-    assert fix.description == "takes the pair away from input 1"
+    assert fix.description == "removes the pair from input 1"
     assert list(node(fixed, "y").input) == ["w", "x"]
 
 

@@ -83,7 +83,9 @@ def test_it_says_what_the_builder_does(oracle: TrtOracle, words: str, fails: boo
 
 def test_the_message_names_both_activations() -> None:
     ((finding, _),) = located("QT415", read(layers("ab ac")))
-    assert finding.message == "the weight 'wa' serves products of 'x' and of 'r0', each beside others"
+    assert finding.message == (
+        "products of 'x' and of 'r0' share the weight 'wa', and each of the two activations has other products too"
+    )
     assert finding.node == "MatMul -> p10"
 
 

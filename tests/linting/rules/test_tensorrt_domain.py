@@ -327,7 +327,7 @@ def test_what_is_reported(operator: str, words: str | None):
     found = findings("QS015", text, "onnx")
 
     assert [(each.message, each.found, each.expected) for each in found] == (
-        [(f"operator {operator} is known to TensorRT alone", operator, words)] if words else []
+        [(f"only TensorRT knows the operator {operator}", operator, words)] if words else []
     )
     assert [each.effect for each in findings("QS015", text, "ort-cpu")] == ["refused"] * bool(words)
     if words == "QuantizeLinear":

@@ -32,8 +32,8 @@ def said(context: RuleContext, target: str) -> list[tuple[str, str]]:
     return [(finding.message, finding.effect) for finding in found]
 
 
-MY_Q = "this QuantizeLinear is of domain 'my.domain'"
-MY_DQ = "this DequantizeLinear is of domain 'my.domain'"
+MY_Q = "this QuantizeLinear comes from domain 'my.domain'"
+MY_DQ = "this DequantizeLinear comes from domain 'my.domain'"
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_which_nodes_are_reported(nodes: str, ort: list[tuple[str, str]], tensor
     assert said(context, "tensorrt") == tensorrt
 
 
-LOCAL = "this QuantizeLinear is of a local function"
+LOCAL = "this QuantizeLinear comes from a local function"
 
 
 @pytest.mark.parametrize("domain", ["my.domain", "com.microsoft"])

@@ -4,7 +4,7 @@ import pytest
 from support.one_rule import findings, messages, parsed
 
 READ = "the codes of this Q are read by"
-MADE = "this DQ reads what"
+MADE = "this DQ reads the output of"
 
 
 def codes(body: str, kind: str = "int8") -> str:
@@ -77,7 +77,7 @@ def test_an_operator_that_moves_codes_is_reported_where_it_has_no_such_type(
 def test_makers_of_codes(body: str, maker: str | None):
     found = [each for each in findings("QS007", codes(body)) if MADE in each.message]
 
-    assert [each.message for each in found] == ([f"{MADE} {maker} '{maker} -> t' makes"] if maker else [])
+    assert [each.message for each in found] == ([f"{MADE} {maker} '{maker} -> t'"] if maker else [])
     assert [each.op_type for each in found] == ["DequantizeLinear"] * bool(maker)
 
 
@@ -94,6 +94,6 @@ def test_codes_of_a_constant_whose_value_the_caller_of_a_function_gives():
 
 
 def test_the_codes_of_a_q_are_an_output_or_read_by_nobody():
-    assert messages("QS007", codes("y = Relu (x)")) == ["nothing reads what this Q makes"]
+    assert messages("QS007", codes("y = Relu (x)")) == ["nothing reads the output of this Q"]
     model = parsed("agraph (float[2] x) => (int8[2] q) <float s = {1}, int8 z = {0}> {q = QuantizeLinear (x, s, z)}")
     assert messages("QS007", model) == []

@@ -39,7 +39,7 @@ def test_the_message_says_what_does_not_fit():
     (found,) = findings("QM613", damaged("[q] c = QuantizeLinear (x, s, z)", "z"), "onnx")
 
     assert "'z'" in found.message
-    assert (found.found, found.expected) == ("bytes that do not fit", "as many values as the shape says")
+    assert (found.found, found.expected) == ("bytes that do not fit", "as many values as the shape has")
 
 
 def test_codes_of_a_dq_are_no_parameter():

@@ -31,7 +31,7 @@ WD = "wd = DequantizeLinear <axis = 0> (w, ws)"
         # The first is wrong, and the second reads it rightly.
         (
             f"{WD} [m] a = MatMul (xd, wd) [g] b = Gemm <transB = 1> (xd, wd) y = Add (a, b)",
-            [("of MatMul 'm' has its scales on axis 0, which fits Gemm 'g' alone", False)],
+            [("of MatMul 'm' has its scales on axis 0, which fits only Gemm 'g'", False)],
         ),
         # One that reads it as its first operand is no reader of a weight.
         (

@@ -125,7 +125,7 @@ def test_a_consumer_that_wants_no_axis_is_a_reason_not_to_fix():
     )
     (fix,) = fixes(context, 0)
 
-    assert refusal(context, fix) == "its consumers want different axes"
+    assert refusal(context, fix) == "its consumers need different axes"
 
 
 @pytest.mark.parametrize(
@@ -150,4 +150,4 @@ def test_consumers_that_want_different_axes_are_a_reason_not_to_fix(reader: str)
     (fix,) = fixes(context, 3)
 
     assert descriptions((fix,)) == ["quantizes the weight again on axis 3"]
-    assert refusal(context, fix) == "its consumers want different axes"
+    assert refusal(context, fix) == "its consumers need different axes"

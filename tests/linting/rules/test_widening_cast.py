@@ -79,7 +79,7 @@ def test_there_is_no_fix_with_other_operators_between(nodes: str):
     assert fault.fixes == ()
 
 
-NOT_CONSTANT = "its scale is not constant, or output_dtype says what it makes"
+NOT_CONSTANT = "its scale is not constant, or output_dtype sets its type"
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ NOT_CONSTANT = "its scale is not constant, or output_dtype says what it makes"
     [
         ("(q, t, z)", CAST, "", NOT_CONSTANT),
         ("<output_dtype = 10> (q, s, z)", CAST, "", NOT_CONSTANT),
-        ("(q, s, z)", f"{CAST}  n = Neg (d)", "", "something else reads what the DQ makes"),
+        ("(q, s, z)", f"{CAST}  n = Neg (d)", "", "another node reads the output of the DQ"),
         ("(q, s, z)", CAST, ", float[1,2] c", "'c' is an output"),
     ],
 )

@@ -153,7 +153,7 @@ def test_zero_points_that_differ_are_not_repeated(zero: str, inputs: str):
     [
         ("int32 z = {0}", "", "int8"),
         ("int32 z = {0}", "<output_dtype = 2>", "uint8"),
-        ("int32 z = {0}", "<output_dtype = 6>", "int8"),  # nothing is quantized to int32
+        ("int32 z = {0}", "<output_dtype = 6>", "int8"),  # ONNX cannot quantize to int32
         ("float z = {0}", "<output_dtype = 17>", "float8e4m3fn"),
         ("uint8 z = {0}", "<output_dtype = 3>", "int8"),
     ],
@@ -196,7 +196,7 @@ def test_a_zero_point_is_cast_where_the_type_has_it(zeros: list[float], source: 
     context = read(proto)
     (fix,) = fixes(context)
     if not fits:
-        assert refusal(context, fix) == "the zero point is not constant, or is no value of that type"
+        assert refusal(context, fix) == "the zero point is not constant, or not a value of that type"
         return
     stored = constant(carried_out(context, fix), "q", 2)
     assert stored.tolist() == zeros
@@ -207,7 +207,7 @@ def test_a_zero_point_that_a_caller_gives_is_not_cast():
     context = pair("", inputs=", int32 z")
     (fix,) = fixes(context)
 
-    assert refusal(context, fix) == "the zero point is not constant, or is no value of that type"
+    assert refusal(context, fix) == "the zero point is not constant, or not a value of that type"
 
 
 def test_a_repeated_zero_point_means_the_same():

@@ -25,7 +25,9 @@ def model(readers: str, *, scale: str = "float s = {0.5}", inputs: str = "", att
 def fixes(context: RuleContext) -> tuple[Fix, ...]:
     ((finding, fault),) = located(CODE, context)
     assert (finding.found, finding.expected) == ("absent", "a zero point or output_dtype")
-    assert finding.message == "neither zero point nor output_dtype: ONNX reads uint8, TensorRT int8"
+    assert (
+        finding.message == "this Q has no zero point and no output_dtype: ONNX makes uint8 codes, TensorRT int8 codes"
+    )
     return fault.fixes
 
 
@@ -116,4 +118,4 @@ def test_a_zero_point_of_a_body_cannot_be_read_outside(name: str):
     (fix,) = fixes(context)
 
     assert fix.description == f"reads the zero point '{name}' of its DQ"
-    assert refusal(context, fix) == f"the zero point '{name}' is of another graph"
+    assert refusal(context, fix) == f"the zero point '{name}' belongs to another graph"

@@ -10,15 +10,15 @@ _attention = partial(known, hint=inlining_hint("Attention"), rules="QT402")
 ENTRIES = (
     _attention(
         r"Attention operation was not supported by a dedicated kernel",
-        "there is no kernel for this Attention node: it wants float16 or bfloat16, and heads of some sizes",
+        "there is no kernel for this Attention node: kernels need float16 or bfloat16, and certain head sizes",
     ),
     _attention(
         r"only supports Attention nodes with one output",
-        "something reads a second output of this Attention node; TensorRT computes the first",
+        "a second output of this Attention node is read, but TensorRT computes only the first",
     ),
     _attention(
         r"Option mask cannot be used together with CausalMaskKind",
-        "it has a mask and is causal; TensorRT takes one of both",
+        "it has a mask and is causal; TensorRT accepts only one of the two",
     ),
     _attention(r"Setting softcap is not supported in TensorRT Attention", "it has a softcap"),
     _attention(
@@ -27,6 +27,6 @@ ENTRIES = (
     _attention(r"Key and Value must have the same shape", "its key and its value have heads of different sizes"),
     _attention(
         r"mask must be broadcastable to \[(.*?)\]\. Received mask with shape \[(.*?)\]",
-        "its mask has shape [{1}], which does not go with [{0}]",
+        "its mask has shape [{1}], which does not broadcast to [{0}]",
     ),
 )

@@ -31,17 +31,17 @@ ENTRIES = (
     _blocks(r"scale_type must be FP8", "its scales are not float8e4m3fn", hint="set scale_type to 17, float8e4m3fn"),
     _blocks(
         r"name=(?P<node>\S+)\s+Error is:\s+Blockwise quantization requires output type",
-        "it quantizes to another type than int8 and float8e4m3fn in blocks of two dimensions",
+        "in blocks of two dimensions it must quantize to int8 or float8e4m3fn",
         hint="quantize to int8 or float8e4m3fn, or in blocks of one dimension",
     ),
     _blocks(
         r"kNDBLOCKED with block shape \[([^\]]*)\] must have the same number of dimensions as the input - (\d+)",
-        "its block_shape [{0}] has not the {1} dimensions of its input",
+        "its block_shape [{0}] must have the {1} dimensions of its input",
         hint="give block_shape a size for every dimension of the input",
     ),
     _blocks(
         r"dataOutput has type (\w+) but must have type FP8 or FP4",
-        "it quantizes to {0} with scales of the run; TensorRT does so to float8e4m3fn and float4e2m1 only",
+        "it quantizes to {0} with scales made at run time; TensorRT supports this only for float8e4m3fn and float4e2m1",
         hint="quantize to one of these, or with constant scales",
     ),
     _blocks(

@@ -2,18 +2,20 @@
 
 from qdqtool.engines.tensorrt.known_refusals._known import BY_OPERATOR, known
 
-_RESIZE_OUTSIDE = "resize in front of the engine, where the input is resized; a Resize inside needs other attributes"
+_RESIZE_OUTSIDE = (
+    "if the model resizes its input, resize before the engine runs; otherwise change the attributes of the Resize"
+)
 
 ENTRIES = (
     known(
         r"Plugin not found|failed to load \w+ plugin|creator && |plugin was not found in the plugin registry",
-        "TensorRT has no such operator, nor a plugin of that name",
+        "TensorRT has no operator and no plugin with this name",
         hint=BY_OPERATOR,
         rules="QT403",
     ),
     known(
         r"doesn't support mode than 1 outputs",
-        "TensorRT computes only its first output, and something uses another one",
+        "TensorRT computes only its first output, but another output is read",
         hint=BY_OPERATOR,
     ),
     known(
@@ -23,7 +25,7 @@ ENTRIES = (
     ),
     known(
         r"does not support dilations other than 1",
-        "it pools with dilations, which TensorRT does only for convolutions",
+        "it pools with dilations, which TensorRT supports only for convolutions",
         hint="write an AveragePool as a Conv with one weight for all elements; a MaxPool has no such form",
     ),
     known(
@@ -54,7 +56,7 @@ ENTRIES = (
     ),
     known(
         r"fmod attribute is set to 0\. Inputs cannot be of floating point types\. The current input type is (\w+)",
-        "it takes the remainder of {0} with fmod=0, which TensorRT does for int32 and int64 only",
+        "it takes the remainder of {0} with fmod=0, which TensorRT supports only for int32 and int64",
         hint="cast to int32, or set fmod=1: this differs where an operand is negative",
     ),
     known(
@@ -89,7 +91,7 @@ ENTRIES = (
     ),
     known(
         r"activation_alpha must be specified|k must be greater than 0",
-        "TensorRT has an operator of that name of its own, with other attributes",
+        "TensorRT has its own operator with this name, with other attributes",
         hint=BY_OPERATOR,
         rules="QT403",
     ),

@@ -137,13 +137,13 @@ ENTRIES = (
     known(
         r"requires at least 2 inputs for the QuantizeLinear/DequantizeLinear",
         "it has no scale",
-        hint="give it a scale; an operator of your own needs another name than QuantizeLinear or DequantizeLinear",
+        hint="give it a scale; a custom operator must not be called QuantizeLinear or DequantizeLinear",
         rules="QS008 QT407",
     ),
     known(
         r"convertOnnxWeights\(initializer, &weights\): Failed to import initializer: (?P<tensor>.+)",
-        "initializer '{0}' has a type that TensorRT does not hold, or cannot be read",
-        hint=f"TensorRT holds {', '.join(HELD)}",
+        "initializer '{0}' has a type that TensorRT does not support, or cannot be read",
+        hint=f"TensorRT supports {', '.join(HELD)}",
         rules="QP103 QP102 QM606 QM613 QS005",
     ),
     known(
@@ -154,13 +154,13 @@ ENTRIES = (
     ),
     known(
         r"(?P<node>\S+) has `zero_point` which is not an initializer",
-        "its zero point is computed instead of constant",
+        "its zero point is computed; it must be constant",
         hint="store the zero point as an initializer",
         rules="QP107",
     ),
     known(
         r"does not support UINT8 types for intermediate tensors",
-        "it makes a uint8 tensor inside the model; TensorRT has them only as inputs and outputs",
+        "it makes a uint8 tensor inside the model; TensorRT supports uint8 only for inputs and outputs",
         hint="cast to float32 first",
         rules="QP107 QP103",
     ),

@@ -51,18 +51,18 @@ ENTRIES = (
     known(
         r"Quantized constant \((?P<tensor>.+?)\) is only allowed before DQ",
         "the quantized constant '{0}' does not feed a DequantizeLinear directly, or feeds two from different branches",
-        hint="move what stands between them behind the DequantizeLinear",
+        hint="move the operators between them behind the DequantizeLinear",
         rules="QL312 QT417 QP107",
     ),
     known(
         r"Tensor (?P<tensor>\S+) has datatype (\w+) but is not produced by",
-        "tensor '{0}' is {1}, and what makes it is no QuantizeLinear",
+        "tensor '{0}' is {1}, but the node that makes it is not a QuantizeLinear",
         hint="write a Cast to this type as a QuantizeLinear with a scale of 1",
         rules="QL312",
     ),
     known(
         r"Tensor (?P<tensor>\S+) has datatype (\w+) but is not consumed by",
-        "tensor '{0}' is {1}, and what reads it is no DequantizeLinear",
+        "tensor '{0}' is {1}, but the node that reads it is not a DequantizeLinear",
         hint="write a Cast from this type as a DequantizeLinear with a scale of 1",
         rules="QL312",
     ),

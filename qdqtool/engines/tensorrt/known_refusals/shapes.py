@@ -13,13 +13,13 @@ ENTRIES = (
     ),
     known(
         r"k(\w+) values for profile \d+ violate shape constraints: (.+?)(?: \(build-time| Condition |$)",
-        "the network cannot take its {0} shapes: {1}",
+        "the network does not work with its {0} shapes: {1}",
         hint="give shapes that every layer can compute with --min-shapes, --opt-shapes and --max-shapes",
     ),
     known(
         r"Axis input must resolve to a build-time constant|(?:un)?squeeze axis is not a constant",
         "its axes are computed while the model runs; TensorRT needs them when it builds",
-        hint="store the axes as an initializer; where they follow from shapes, --input-shapes folds them",
+        hint="store the axes as an initializer; if they follow from shapes, --input-shapes folds them",
     ),
     known(
         r"Network input (?P<tensor>\S+) is a shape tensor and must have type Int32 or Int64\. Type is (\w+)",
@@ -44,7 +44,7 @@ ENTRIES = (
     ),
     _misfit(
         r"weight input tensor shape for bias not consistent",
-        "its bias has not one value for each output channel",
+        "its bias must have one value for each output channel",
         hint="give the bias the length of the output channels",
     ),
     _misfit(
@@ -54,7 +54,7 @@ ENTRIES = (
     ),
     _misfit(
         r"For instance/group normalization, the scale is expected to match the output at the channel dimension (\d+)",
-        "its scale has not one value for each channel",
+        "its scale must have one value for each channel",
         hint="give scale and bias the length of dimension {0} of the input",
     ),
     known(
@@ -71,17 +71,17 @@ ENTRIES = (
     ),
     known(
         r"reshape changes volume to multiple of original non-zero volume\. Reshaping (\[.*?\]) to (\[.*?\])",
-        "it cannot make {1} of a tensor of shape {0}",
+        "it cannot reshape a tensor of shape {0} to {1}",
         hint="multiply matrices: put an Unsqueeze in front of a MatMul with a vector, and a Squeeze behind it",
     ),
     known(
         r"windowSize\)\.nbDims == 2",
-        "it pools along one dimension, which TensorRT does not for this operator",
+        "it pools along one dimension, which TensorRT does not support for this operator",
         hint="add a dimension of length 1 with an Unsqueeze, and remove it behind the node",
     ),
     known(
         r"The rank of operands should be the same adding inputs|number of dimensions should remain the same adding",
-        "TensorRT replaces it by nodes whose types do not fit it",
+        "TensorRT replaces it by nodes that do not accept its types",
         hint="cast its inputs to float32",
     ),
     known(

@@ -3,16 +3,16 @@
 from qdqtool.engines.tensorrt.known_refusals._known import known
 
 _NEWER_HINT = (
-    "`python -c 'import sys, onnx, onnx.version_converter as v; "
-    "onnx.save(v.convert_version(onnx.load(sys.argv[1]), 13), sys.argv[2])' MODEL OUT.onnx` writes it for opset 13"
+    "to convert the model to opset 13, run `python -c 'import sys, onnx, onnx.version_converter as v; "
+    "onnx.save(v.convert_version(onnx.load(sys.argv[1]), 13), sys.argv[2])' MODEL OUT.onnx`"
 )
 
-_FOLDED = "fold the If nodes with --input-shapes where shapes decide them, with --input-values where an input does"
+_FOLDED = "fold the If nodes: with --input-shapes if shapes decide them, with --input-values if an input decides them"
 
 ENTRIES = (
     known(
         r"Pre-opset 7 broadcasting is unsupported",
-        "the model is for opset 6 or older, whose broadcasting TensorRT does not know",
+        "the model is for opset 6 or older, whose broadcasting TensorRT does not support",
         hint=_NEWER_HINT,
     ),
     known(
@@ -23,7 +23,7 @@ ENTRIES = (
     ),
     known(
         r"Node input was not registered",
-        "it reads a tensor that nothing makes, or that the parser does not follow",
+        "it reads a tensor that nothing makes, or that the parser does not import",
         hint="`qdqtool validate --target onnx,tensorrt-rtx MODEL` names the tensor",
         rules="QM616 QS009 QM609 QP101 QP102",
     ),

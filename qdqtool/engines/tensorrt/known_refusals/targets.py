@@ -6,7 +6,7 @@ ENTRIES = (
     known(
         r"Cannot compile for target\(s\) ([\w, ]+), because the model contains HW-specific datatypes: (\w+(?:, \w+)*)",
         "the model has type {1}, which {0} cannot compute",
-        hint="name targets that can with --compute-capabilities, or leave the option out",
+        hint="give only targets that can compute it with --compute-capabilities, or leave the option out",
     ),
     known(
         r"Cannot compile operation '(?P<node>.+?)' for Turing \(SM75\): (.+)",
@@ -22,6 +22,6 @@ ENTRIES = (
     known(
         r"within workspace|Could not find any implementation for node (?P<node>.+?)\.",
         "no kernel computes it",
-        hint="leave it unquantized; where it is refused unquantized too, run that part outside the engine",
+        hint="leave it unquantized; if it is refused unquantized too, run that part outside the engine",
     ),
 )

@@ -22,22 +22,22 @@ HELD = (
 ENTRIES = (
     known(
         UNHELD_INPUT,
-        "a graph input has a type that TensorRT does not hold, such as float64, int16, uint32 or string",
+        "a graph input has a type that TensorRT does not support, such as float64, int16, uint32 or string",
         hint="export it in float32, int32 or int64",
     ),
     known(
         r"Unsupported data type for the Cast operator",
-        "it casts to a type that TensorRT does not hold, such as float64, int16 or string",
+        "it casts to a type that TensorRT does not support, such as float64, int16 or string",
         hint="cast to float32, int32 or int64",
     ),
     known(
         r"ElementWiseOperation \w+ requires inputs with type .*?But type is (\w+)",
-        "it computes with {0}, which TensorRT does not for this operator",
+        "it computes with {0}, which TensorRT does not support for this operator",
         hint="cast its inputs to float32 or int32",
     ),
     known(
         r"unsupported input type of (\w+)",
-        "it reads {0} data, which TensorRT does not take for this operator",
+        "it reads {0} data, which TensorRT does not support for this operator",
         hint="cast its input to float32 or int32",
     ),
     known(

@@ -139,7 +139,7 @@ def whole_numbers(array: Array) -> Integers:
     """
     reals = as_reals(array)
     if not np.array_equal(reals, np.round(reals)) or np.any(np.abs(reals) > MAX_ZERO_POINT):
-        raise UnfitError("its zero points are no whole numbers of 8 bits, which those of a DQ are")
+        raise UnfitError("its zero points must be 8-bit integers, as a DQ needs them")
     return reals.astype(np.int16)
 
 
@@ -151,7 +151,7 @@ def stored_tensor(context: RuleContext, value: Value | None, *types: int) -> onn
     """
     tensor = context.constants.direct(value) if value is not None else None
     if tensor is None or tensor.data_type not in types:
-        raise UnfitError("its weights are no stored codes")
+        raise UnfitError("its weights are not stored as codes")
     return tensor
 
 
@@ -163,7 +163,7 @@ def scales(context: RuleContext, value: Value | None, shape: tuple[int, ...]) ->
     """
     array = context.array(value)
     if array is None or context.elem_type(value) not in FLOAT_TYPES:
-        raise UnfitError("its scales are not constant, or no floats")
+        raise UnfitError("its scales must be constant floats")
     return reshaped(array, shape, "scales")
 
 

@@ -97,11 +97,14 @@ def _chain(context: RuleContext, node: NodeView) -> Chain:
         _require(not np.any(zero) and not np.any(after if after is not None else 0), "only one side has a zero point")
     else:
         _require(np.array_equal(zero.reshape(-1), after.reshape(-1)), "the two zero points differ")
-    _require(is_zero_point(zero, fmt), f"the zero point is no {fmt}")
+    _require(is_zero_point(zero, fmt), f"the zero point is not a code of {fmt}")
     constants = [each for each in (factor, before, after) if each is not None]
     axis = common_axis(scale, constants, context.shape(source))
     # A reciprocal that is stored in float32 is rounded, so the product with the scale is 1 only to about 1e-7.
-    _require(np.allclose(reciprocal.reshape(-1) * as_reals(scale).reshape(-1), 1, rtol=1e-5, atol=0), "two scales")
+    _require(
+        np.allclose(reciprocal.reshape(-1) * as_reals(scale).reshape(-1), 1, rtol=1e-5, atol=0),
+        "the quantizing and the dequantizing scale differ",
+    )
     return Chain(node, source, result, scale, zero, fmt, axis, low == -fmt.high)
 
 
@@ -133,7 +136,7 @@ def _axis_of(scale: Array, shape: tuple[int | str | None, ...] | None) -> int | 
     long = [axis for axis, extent in enumerate(scale.shape) if extent != 1]
     _require(len(long) == 1, "the scale has several axes")
     axis = long[0] + len(shape) - scale.ndim
-    _require(shape[axis] == scale.size, "the scale does not fit the data")
+    _require(shape[axis] == scale.size, "the number of scales does not fit the data")
     return axis
 
 
@@ -157,25 +160,25 @@ class _Walk:
         low, high = _clip_range(self._context, self._node)
         self._node = next_node(self._node)
         if (low, high) not in FORMATS:
-            raise UnfitError(f"no integer format has the codes {low:g} to {high:g}")
+            raise UnfitError(f"no integer format has exactly the codes {low:g} to {high:g}")
         return low, formats.get(FORMATS[low, high])
 
     def skip_cast(self, fmt: NumberFormat) -> None:
         """Consume Casts to codes and back. They change no value after a Clip to the range of these codes."""
         if self._node.is_op("Cast") and _holds(self._node.attribute("to"), fmt):
             back = next_node(self._node)
-            _require(back.is_op("Cast") and back.attribute("to") in CASTS_BACK, "codes go elsewhere")
+            _require(back.is_op("Cast") and back.attribute("to") in CASTS_BACK, "the codes are not cast back to float")
             self._node = next_node(back)
 
     def take_scale(self) -> tuple[Value, Array]:
         """Consume the Mul at the end; return its output and the scale."""
-        _require(self._node.is_op("Mul"), "no Mul ends the chain")
+        _require(self._node.is_op("Mul"), "the chain does not end with a Mul")
         _, scale = _operands(self._context, self._node)
         return result_of(self._node), scale
 
 
 def _clip_range(context: RuleContext, node: NodeView) -> tuple[float, float]:
-    _require(node.is_op("Clip"), "no Clip follows")
+    _require(node.is_op("Clip"), "the chain has no Clip")
     # Bounds are inputs, not attributes: this form of Clip and Round both exist since opset 11.
     bounds = [context.array(node.input(index)) for index in (1, 2)]
     _require(all(bound is not None and bound.size == 1 for bound in bounds), "the range is not constant")
@@ -210,7 +213,7 @@ def other_operand(context: RuleContext, node: NodeView, data: Value | None) -> A
     """
     others = [value for value in (node.input(0), node.input(1)) if value is not data]
     if len(others) != 1 or (node.is_op("Sub") and node.input(0) is not data):
-        raise UnfitError("the data is no operand, or both")
+        raise UnfitError("exactly one operand must be the data")
     array = context.array(others[0])
     if array is None:
         raise UnfitError("an operand is not constant")
@@ -219,9 +222,9 @@ def other_operand(context: RuleContext, node: NodeView, data: Value | None) -> A
 
 def _producer(value: Value | None, *op_types: str) -> NodeView:
     if value is None or value.producer is None or not value.producer.is_op(*op_types):
-        raise UnfitError("the chain does not begin so")
+        raise UnfitError("the operators in front of the Round have another form")
     if len(value.uses) != 1 or value.is_output:
-        raise UnfitError("something else reads the chain")
+        raise UnfitError("an inner tensor of the chain must have exactly one reader")
     return value.producer
 
 
@@ -233,7 +236,7 @@ def next_node(node: NodeView) -> NodeView:
     """
     value = node.output()
     if value is None or value.is_output or len(value.uses) != 1 or value.uses[0].node.scope is not node.scope:
-        raise UnfitError("something else reads the chain")
+        raise UnfitError("an inner tensor of the chain must have exactly one reader")
     return value.uses[0].node
 
 
@@ -245,7 +248,7 @@ def result_of(node: NodeView) -> Value:
     """
     result = node.output()
     if result is None:
-        raise UnfitError("it makes nothing")
+        raise UnfitError("it has no output")
     return result
 
 

@@ -30,7 +30,7 @@ def float_data(codes: Value | None, scale: Value | None, zero_point: Value | Non
     if maker is None or not maker.is_op("DynamicQuantizeLinear") or codes is not maker.output(0):
         raise UnfitError("its data is not quantized at run time by DynamicQuantizeLinear")
     if zero_point is None or zero_point is not maker.output(2) or (scale is not None and scale is not maker.output(1)):
-        raise UnfitError("its data has another scale or zero point than its codes were made with")
+        raise UnfitError("the scale or zero point of its data differs from that of the DynamicQuantizeLinear")
     data = maker.input(0)
     if data is None:
         raise UnfitError("its data is missing")
@@ -79,7 +79,7 @@ def scaled(context: RuleContext, node: NodeView, data: Value) -> Scaled:
             has_dynamic = has_dynamic or value is dynamic
             array = None if value is dynamic else context.array(value)
             if array is None and value is not dynamic:
-                raise UnfitError("a Mul behind it is by something else than the scales")
+                raise UnfitError("a Mul behind it multiplies by other values than the scales")
             factors += [array] if array is not None else []
         nodes.append(mul)
     scale: Array = np.asarray(np.multiply.reduce(np.broadcast_arrays(*factors)), factors[0].dtype)
@@ -110,7 +110,7 @@ def dequantized(draft: Draft, node: NodeView, zero_point: int, scale: Array, op_
     tensor = context.constants.direct(codes) if codes is not None else None
     zero = context.array(node.input(zero_point))
     if codes is None or tensor is None or tensor.data_type not in CODES:
-        raise UnfitError("its weight is no stored tensor of 8-bit codes")
+        raise UnfitError("its weight is not stored as 8-bit codes")
     if scale.dtype != np.float32:
         raise UnfitError("the scale of its weight is not float32")
     if zero is None and node.input_name(zero_point):
@@ -139,5 +139,5 @@ def _axis(scale: Array, zero: Array, shape: tuple[int, ...], op_type: str) -> in
     behind = (channels, *[1] * (len(shape) - 2)) if op_type == "Conv" else (channels,)
     legal = {(), (1,), behind, (1, *behind) if op_type == "Conv" else behind}
     if scale.shape not in legal or zero.shape not in {(), (1,), (channels,)}:
-        raise UnfitError("the scales or zero points of its weight are not those of output channels")
+        raise UnfitError("the scales or zero points of its weight must be one number, or one for each output channel")
     return None if scale.size == zero.size == 1 else axis

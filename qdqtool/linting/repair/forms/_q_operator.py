@@ -80,7 +80,7 @@ def _dequantized(draft: Draft, node: NodeView, codes: Codes) -> str:
     assert scale is not None
     several = scale.size > 1
     if several and (codes.axis is None or scale.ndim != 1 or node.scope.opset < FIRST_OPSET_WITH_AXIS):
-        raise UnfitError("it has several scales where a Q/DQ pair has one")
+        raise UnfitError("it has several scales; a Q/DQ pair in their place can have only one")
     source = node.input_name(codes.data)
     return draft.add(node, "DequantizeLinear", (source, *names), source, axis=codes.axis if several else None)
 

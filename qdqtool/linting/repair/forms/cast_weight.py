@@ -53,12 +53,12 @@ def _weight(context: RuleContext, cast: NodeView) -> _Weight:
     codes = cast.input(0)
     tensor = context.constants.direct(codes) if codes is not None else None
     if codes is None or tensor is None or tensor.data_type not in CODES:
-        raise UnfitError("no stored codes")
+        raise UnfitError("it does not read stored codes")
     zero, before, node = np.zeros(()), cast, next_node(cast)
     if node.is_op("Sub"):
         zero, before, node = as_reals(other_operand(context, node, cast.output())), node, next_node(node)
     if not node.is_op("Mul"):
-        raise UnfitError("no Mul ends the chain")
+        raise UnfitError("the chain does not end with a Mul")
     # The operand that leads to the codes is constant too, and may have the shape of a scale.
     scale = other_operand(context, node, before.output())
     return _Weight(codes, result_of(node), node, scale, zero, common_axis(scale, [zero], tuple(tensor.dims)))
@@ -71,10 +71,10 @@ def _write(weight: _Weight, draft: Draft) -> None:
     first = fmt.first_opset.dequantize
     assert first is not None
     if scope.opset < max(first, FIRST_OPSET_WITH_AXIS):
-        raise UnfitError(f"opset {scope.opset} has no such DQ")
+        raise UnfitError(f"opset {scope.opset} has no DQ with these codes and scales")
     zero = weight.zero_point
     if not is_zero_point(zero, fmt) or (fmt.zero_point == "zero" and np.any(zero)):
-        raise UnfitError(f"the zero point is no {fmt}")
+        raise UnfitError(f"the zero point is not a legal one of {fmt}")
     name = weight.codes.name
     constants = write_constants(draft, scope, name, weight.scale, zero.astype(fmt.dtype))
     draft.remove(weight.end)

@@ -23,7 +23,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
         scale = (
             f"{float(as_reals(chain.scale).reshape(())):.6g}" if chain.scale.size == 1 else f"{chain.scale.size} scales"
         )
-        words = f"writes Round and its neighbours as a Q/DQ pair of {chain.format} with scale {scale}"
+        words = f"writes Round and its neighbors as a Q/DQ pair of {chain.format} with scale {scale}"
         yield chain.round, PAIR.fix(words, _write, chain)
 
 
@@ -32,7 +32,7 @@ def _write(chain: Chain, draft: Draft) -> None:
     axis = chain.axis
     first = max(fmt.first_opset.quantize or 0, 0 if axis is None else FIRST_OPSET_WITH_AXIS)
     if scope.opset < first or draft.context.elem_type(chain.source) not in {TensorProto.FLOAT, None}:
-        raise UnfitError(f"opset {scope.opset} has no such pair, or the data is not float32")
+        raise UnfitError(f"opset {scope.opset} has no pair with these codes and scales, or the data is not float32")
     producer = chain.result.producer
     assert producer is not None
     name = chain.source.name
@@ -46,7 +46,7 @@ def _write(chain: Chain, draft: Draft) -> None:
 def _clipped(chain: Chain, draft: Draft, source: str) -> str:
     """Clip the data because the range excludes the lowest code: a Q has no narrow range."""
     if chain.axis is not None or chain.scale.dtype != np.float32:
-        raise UnfitError(f"the range of codes leaves the lowest one of {chain.format} out, for each channel")
+        raise UnfitError(f"the codes exclude the lowest {chain.format} code, which needs one float32 scale")
     low = np.multiply(chain.scale.reshape(()), np.float32(-chain.format.high), dtype=np.float32)
     bound = draft.constant(chain.round.scope, f"{source}_low", low)
     return draft.add(chain.round, "Max", (source, bound), source)

@@ -7,7 +7,7 @@ from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView
 
-FLOAT = Offer("unsafe", "lets what reads data that is rounded at run time read the data itself")
+FLOAT = Offer("unsafe", "removes the rounding of data that is quantized at run time")
 
 
 def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:

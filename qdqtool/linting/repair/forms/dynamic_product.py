@@ -13,7 +13,7 @@ from qdqtool.linting.repair.forms._dynamic import dequantized, float_data, scale
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
 from qdqtool.models.graph.index.view import NodeView, Value
 
-FLOATED = Offer("unsafe", "lets a product of data that is quantized at run time read float data")
+FLOATED = Offer("unsafe", "makes a product of data that is quantized at run time read the float data")
 
 MICROSOFT = "com.microsoft"
 LSTM = "DynamicQuantizeLSTM"
@@ -87,7 +87,7 @@ def _data(node: NodeView, layout: Layout) -> Value:
     if layout.data_zero_point is None:
         data = node.input(0)
         if data is None:
-            raise UnfitError("it reads nothing")
+            raise UnfitError("it has no input")
         return data
     scale = node.input(layout.data_scale) if layout.data_scale is not None else None
     return float_data(node.input(0), scale, node.input(layout.data_zero_point))

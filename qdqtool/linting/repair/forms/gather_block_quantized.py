@@ -60,12 +60,14 @@ def _codes(context: RuleContext, node: NodeView) -> BlockCodes:
     is_packed = tensor.data_type == TensorProto.UINT8
     bits, size = node.attribute("bits", 4), node.attribute("block_size", 128)
     if bits not in (BITS_OF_PACKED if is_packed else (4,)) or not isinstance(size, int) or size < 1:
-        raise UnfitError(f"it has {bits} bits in blocks of {size}; known are 2, 4 and 8 bits")
+        raise UnfitError(
+            f"it has {bits} bits in blocks of {size}; expected 4 bits (in a uint8 table 2, 4 or 8) and 1 or more"
+        )
     shape = tuple(tensor.dims)
     axis = _axis(node, "quantize_axis", 1, len(shape))
     if is_packed:
         if axis != len(shape) - 1:
-            raise UnfitError("its bytes hold several codes along another axis than that of the blocks")
+            raise UnfitError("its codes are packed along the last axis, but its blocks divide another axis")
         shape = (*shape[:-1], shape[-1] * 8 // bits)
     blocks = (*shape[:axis], -(-shape[axis] // size), *shape[axis + 1 :])
     if 0 in blocks:
@@ -104,4 +106,4 @@ def _axis(node: NodeView, name: str, default: int, rank: int) -> int:
     try:
         return normalize_axis(node.attribute(name, default), rank)
     except (ArgumentError, TypeError):
-        raise UnfitError(f"its {name} is no axis of its table") from None
+        raise UnfitError(f"its {name} is not an axis of its table") from None

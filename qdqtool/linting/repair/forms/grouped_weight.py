@@ -88,9 +88,9 @@ def _groups(context: RuleContext, cast: NodeView) -> _Groups:
         raise UnfitError("no Reshape joins the groups")
     shape, joined = _extents(context, grouped), _extents(context, end.output())
     if len(shape) < 3 or joined != (*shape[:-2], shape[-2] * shape[-1]) or 0 in joined:
-        raise UnfitError("the Reshape joins other axes than those of a group")
+        raise UnfitError("the Reshape must join exactly the last two axes: the groups, and the elements of a group")
     if element_count(tensor) != math.prod(joined):
-        raise UnfitError("the codes do not fill the groups")
+        raise UnfitError("the number of codes differs from that of the elements in the groups")
     if scale.dtype != FLOAT32:
         raise UnfitError("the scales are not float32")
     return _Groups(tensor, end, joined, _of_groups(scale, shape), _of_groups(zero, shape), shape[-1])
@@ -104,7 +104,7 @@ def _codes(context: RuleContext, cast: NodeView) -> tuple[onnx.TensorProto, Node
         value = maker.input(0)
     elif node.is_op("Reshape"):
         if node.input(0) is not grouped:
-            raise UnfitError("it is the shape of a Reshape")
+            raise UnfitError("a Reshape reads it as a shape")
         grouped, node = node.output(), next_node(node)
     return stored_tensor(context, value, *CODES), node, grouped
 

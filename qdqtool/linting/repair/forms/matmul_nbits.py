@@ -87,12 +87,12 @@ def _numbers(node: NodeView) -> tuple[int, int, int, int]:
     defaults = {"N": 0, "K": 0, "bits": 4, "block_size": 0}
     numbers = [node.attribute(name, default) for name, default in defaults.items()]
     if not all(isinstance(number, int) for number in numbers):
-        raise UnfitError("its bits, block_size, K or N is no integer")
+        raise UnfitError("its bits, block_size, K and N must be integers")
     rows, columns, bits, size = numbers
     if bits not in BITS_OF_PACKED:
-        raise UnfitError(f"it has {bits} bits; known are 2, 4 and 8")
+        raise UnfitError(f"it has {bits} bits; expected 2, 4 or 8")
     if min(rows, columns, size) < 1:
-        raise UnfitError("its K, N or block_size is not positive")
+        raise UnfitError("its K, N and block_size must be positive")
     return rows, columns, bits, size
 
 
@@ -114,7 +114,7 @@ def _check_order(context: RuleContext, node: NodeView, columns: int, size: int) 
         return
     order = context.array(node.input(ORDER))
     if order is None or not np.array_equal(order.reshape(-1), np.arange(columns) // size):
-        raise UnfitError("its g_idx assigns weights to blocks out of order (GPTQ with act-order), which no DQ does")
+        raise UnfitError("its g_idx assigns weights to blocks out of order (GPTQ with act-order); a DQ cannot do this")
 
 
 def _check_type(context: RuleContext, node: NodeView) -> None:

@@ -41,7 +41,7 @@ def _write(node: NodeView, draft: Draft) -> None:
     if node.op_type == "QLinearSoftmax":
         _check_softmax(node, draft)
     if node.attribute("channels_last", 0):
-        raise UnfitError("its channels are last")
+        raise UnfitError("its channels are on the last axis (channels_last)")
     operands, result = _places(node)
     bias = float_bias(draft, node, 6, (1, 4)) if node.op_type == "QGemm" else ""
     # ONNX Runtime defines the scale of this bias as alpha / beta * a_scale * b_scale.
@@ -61,7 +61,7 @@ def _places(node: NodeView) -> tuple[list[Codes], Codes]:
         axis = 0 if node.attribute("transB", 0) else 1
         # Without an output scale, QGemm returns float32.
         if not node.input_name(7):
-            raise UnfitError("it makes float")
+            raise UnfitError("its output is float")
         return [Codes(0, 1, 2), Codes(3, 4, 5, axis=axis)], Codes(None, 7, 8)
     if node.op_type in OF_TWO:
         return [Codes(0, 1, 2), Codes(3, 4, 5)], Codes(None, 6, 7)
@@ -75,4 +75,4 @@ def _check_softmax(node: NodeView, draft: Draft) -> None:
     along_one = node.attribute("opset", first) >= first
     last = shape is not None and node.attribute("axis", -1) in {-1, len(shape) - 1}
     if along_one != (node.scope.opset >= first) and not last:
-        raise UnfitError("its axis means something else at the model's opset")
+        raise UnfitError("its axis has another meaning at the opset of the model")

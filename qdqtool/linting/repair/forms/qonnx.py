@@ -114,7 +114,7 @@ def _write(node: NodeView, draft: Draft) -> None:
 def _write_floats(quant: _Quant, output: Value, draft: Draft) -> None:
     """Store the rounded values of a constant whose codes fit no 8-bit type: biases have 16 or 32 bits."""
     if quant.stored is None:
-        raise UnfitError(f"no type of Q has its codes, {quant.range.low:g} to {quant.range.high:g}")
+        raise UnfitError(f"no type of a Q has exactly its codes, {quant.range.low:g} to {quant.range.high:g}")
     like = TensorProto(data_type=TensorProto.FLOAT, dims=quant.stored.dims)
     made = partial(_reals, draft.context, quant)
     draft.replace(output, draft.weights(quant.node.scope, f"{quant.source.name}_quantized", like, made))
@@ -123,7 +123,7 @@ def _write_floats(quant: _Quant, output: Value, draft: Draft) -> None:
 
 def _quant(context: RuleContext, node: NodeView) -> _Quant:
     if node.op_type not in QUANT or node.is_parametric:
-        raise UnfitError(f"Q/DQ has nothing like {node.op_type}")
+        raise UnfitError(f"Q/DQ cannot express {node.op_type}")
     source = node.input(DATA)
     scale, zero, bits = (context.array(node.input(index)) for index in (SCALE, ZERO_POINT, BITS))
     if source is None or scale is None or zero is None or bits is None:
@@ -138,7 +138,7 @@ def _quant(context: RuleContext, node: NodeView) -> _Quant:
         raise UnfitError(error.message) from None
     stored = context.constants.direct(source)
     if stored is None and codes.rounding not in HALF_TO_EVEN:
-        raise UnfitError(f"it rounds by {codes.rounding}, and a Q half to even")
+        raise UnfitError(f"its rounding mode is {codes.rounding}; a Q rounds half to even")
     return _Quant(node, source, stored, codes, scale, zeros, common_axis(scale, [zeros], context.shape(source)))
 
 
@@ -148,7 +148,7 @@ def _check_values(scale: npt.NDArray[np.float64], zero: npt.NDArray[np.float64])
     if not np.all(np.isfinite(scale) & (scale > 0)):
         raise UnfitError("a scale is not finite and positive")
     if not np.array_equal(zero, np.round(zero)):
-        raise UnfitError("its zero point is no whole number, which that of a Q is")
+        raise UnfitError("its zero point must be an integer, as in a Q")
 
 
 def _pair(quant: _Quant) -> _Pair | None:

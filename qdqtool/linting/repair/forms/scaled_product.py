@@ -57,22 +57,22 @@ def _product(context: RuleContext, node: NodeView) -> _Product:
     codes = maker.input(0)
     tensor = context.constants.direct(codes) if codes is not None else None
     if codes is None or tensor is None or tensor.data_type not in CODES or len(tensor.dims) != 2:
-        raise UnfitError("no stored codes")
+        raise UnfitError("its weight is not stored as a matrix of codes")
     if not maker.is_op("Cast") or maker.attribute("to") != TensorProto.FLOAT:
         raise UnfitError("the codes are not cast to float32")
     scaling = next_node(node)
     if not scaling.is_op("Mul"):
-        raise UnfitError("no scales behind it")
+        raise UnfitError("no Mul by scales follows it")
     scale = other_operand(context, scaling, node.output())
     if scale.dtype != FLOAT32 or scaling.output() is None:
-        raise UnfitError("no constant scales behind it")
+        raise UnfitError("the Mul behind it must multiply by constant float32 scales")
     return _Product(codes, maker, node, scaling, _of_channels(context, node, scale, tensor.dims[axis]), axis)
 
 
 def _maker(reader: NodeView, value: Value | None) -> NodeView:
     """Return the node that makes a tensor, which only ``reader`` may read."""
     if value is None or value.producer is None or next_node(value.producer) is not reader:
-        raise UnfitError("it is computed for several readers, or not at all")
+        raise UnfitError("the weight must be the output of a node, with exactly one reader")
     return value.producer
 
 
@@ -82,7 +82,7 @@ def _of_channels(context: RuleContext, node: NodeView, scale: Array, channels: i
     if shape is None and scale.ndim <= 1 and scale.size in {1, channels}:
         return scale.reshape(-1)
     if shape is None or common_axis(scale, [], shape) not in {None, len(shape) - 1}:
-        raise UnfitError("the scales are not those of the output channels")
+        raise UnfitError("the scales must be one number, or one for each output channel")
     return scale.reshape(-1)
 
 

@@ -40,7 +40,7 @@ class CodeGroup:
         while pending:
             value = pending.pop()
             if value is None:
-                raise UnfitError("the codes come from nowhere")
+                raise UnfitError("no node makes the codes, and they are not stored")
             if value not in group._seen:
                 group._seen.add(value)
                 pending += group._add(value)
@@ -48,7 +48,9 @@ class CodeGroup:
 
     def _add(self, value: Value) -> Iterable[Value | None]:
         if value.is_output or (value.is_input and value.initializer is None):
-            raise UnfitError(f"the codes '{value.name}' are an input or output, whose meaning a fix must not change")
+            raise UnfitError(
+                f"the codes '{value.name}' are an input or output of the graph; a fix must not change their meaning"
+            )
         found: list[Value | None] = []
         if self.context.constants.direct(value) is not None:
             self.constants.append(value)

@@ -52,11 +52,11 @@ def _clip_data(quantizer: QdqNode, clip: NodeView, draft: Draft) -> None:
     """Clip the values at ``(bound - zero point) * scale``: the Q turns these limits into exactly the bounds."""
     context, codes, output = draft.context, quantizer.output, _clipped(draft.context, clip)
     if codes is None or codes.is_output or len(codes.uses) != 1 or clip.scope is not quantizer.node.scope:
-        raise UnfitError("something else reads the codes of the Q")
+        raise UnfitError("another node reads the codes of the Q")
     draft.require_visible(codes, (use.node for use in output.uses))
     elem_type = context.elem_type(quantizer.data)
     if elem_type not in FLOAT_TYPES:
-        raise UnfitError("the data is no float, or of unknown type")
+        raise UnfitError("the type of the data is unknown or not a float type")
     source = quantizer.node.input_name(0)
     made = draft.namer.tensor(f"{source}_Clip_Output")
     limits = _limits(parameters(context, quantizer), _bounds(context, clip), elem_type)
@@ -72,7 +72,7 @@ def _limits(given: Parameters, bounds: tuple[float, float], elem_type: int) -> t
     zero = 0.0 if given.zero_point is None else float(as_reals(given.zero_point).reshape(()))
     scale, (low, high) = float(as_reals(given.scale).reshape(())), bounds
     if not (scale > 0 and math.isfinite(scale) and low <= high):
-        raise UnfitError("its scale is not positive, or the bounds of the Clip are crossed")
+        raise UnfitError("its scale is not positive, or the lower bound of the Clip is above the upper one")
     limits = (low - zero) * scale, (high - zero) * scale
     dtype = onnx.helper.tensor_dtype_to_np_dtype(elem_type)
     largest = float(ml_dtypes.finfo(dtype).max)  # type: ignore[no-untyped-call]
@@ -88,7 +88,7 @@ def _clipped(context: RuleContext, clip: NodeView) -> Value:
         raise UnfitError("the clipped codes are an output, or nothing reads them")
     readers = [(context.qdq.get(use.node), use.index) for use in output.uses]
     if not all(entry is not None and not entry.is_quantize and index == 0 for entry, index in readers):
-        raise UnfitError("something else than a DQ reads the clipped codes")
+        raise UnfitError("a node other than a DQ reads the clipped codes")
     return output
 
 

@@ -14,10 +14,12 @@ from qdqtool.numerics.derive import ScaleRule, scale_from_tensor
 from qdqtool.numerics.granularity import Blocked
 from qdqtool.numerics.scheme import QuantScheme
 
-SIZED = Offer("safe", "writes the block_size that the extents say")
+SIZED = Offer("safe", "writes the block_size that follows from the extents")
 SPLIT = Offer("safe", "splits the blocks into smaller ones that divide the axis, with the same scales")
-FITTED = Offer("safe", "writes the one axis that the block scales divide, with the block_size that the extents say")
-PER_AXIS = Offer("safe", "writes one block of a matrix as what it is: a scale for each index of the other axis")
+FITTED = Offer(
+    "safe", "writes the one axis that the block scales divide, with the block_size that follows from the extents"
+)
+PER_AXIS = Offer("safe", "writes one block over a whole axis of a matrix as a scale for each index of the other axis")
 REBLOCKED = Offer("unsafe", "quantizes the weight again in blocks that divide the axis")
 
 

@@ -30,7 +30,7 @@ def _store_computed(entry: QdqNode, index: int, draft: Draft) -> None:
     assert value is not None
     array = draft.context.array(value)
     if array is None:
-        raise UnfitError("it does not fold")
+        raise UnfitError("its value cannot be computed from constants")
     name = draft.constant(value.scope, value.name, array)
     for use in value.uses:
         if use.index == index and draft.context.qdq.get(use.node) is not None:
@@ -64,7 +64,7 @@ def _one_element(context: RuleContext, value: Value) -> Array:
 
 
 RETYPED = Offer(
-    "unsafe", "stores the scale in the type of the float side, and the same value in the other half of the pair"
+    "unsafe", "stores the scale in the type of the float tensor, and the same value in the other half of the pair"
 )
 
 
@@ -86,7 +86,7 @@ def _retype(entry: QdqNode, onnx_type: int, draft: Draft) -> None:
         rounded = scale.astype(onnx.helper.tensor_dtype_to_np_dtype(onnx_type))
     values = as_reals(rounded)
     if np.any((given > 0) & (values <= 0)) or not np.all(np.isfinite(values)):
-        raise UnfitError(f"its scale is no number of {kind(onnx_type)}")
+        raise UnfitError(f"its scale is too small or too large for {kind(onnx_type)}")
     draft.set_constant(entry.node, 1, rounded)
     # The other half of the pair gets the rounded value too: a DQ has to undo its Q.
     for other in _other_half(draft, entry):
@@ -103,8 +103,8 @@ def _other_half(draft: Draft, entry: QdqNode) -> list[QdqNode]:
     return [other for other in (quantizer, *draft.context.qdq.readers(quantizer)) if other is not entry]
 
 
-MIRRORED = Offer("safe", "negates stored codes where their scale is negative, and the scale")
-CLIPPED = Offer("unsafe", "the same where the lowest code occurs, such as -128: it becomes the highest, one step less")
+MIRRORED = Offer("safe", "negates negative scales of stored codes, together with the codes")
+CLIPPED = Offer("unsafe", "the same if the lowest code occurs, such as -128: it becomes 127, an error of one step")
 
 
 def negative_scale_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
@@ -145,8 +145,8 @@ def _mirrored(constant: Stored, negative: npt.NDArray[np.bool_]) -> Array:
     return flipped.astype(codes.dtype)
 
 
-DEAD = Offer("safe", "gives channels of a weight that are 0 throughout the scale 1, and codes of 0")
-ONE = Offer("unsafe", "gives a scale of 0 the value 1: what was 0 whatever came in is rounded to whole numbers")
+DEAD = Offer("safe", "sets the scale to 1 and the codes to 0 in channels of a weight with only zeros")
+ONE = Offer("unsafe", "replaces a scale of 0 by 1: a tensor that was always 0 is then rounded to integers")
 
 
 def zero_scale_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
@@ -207,5 +207,5 @@ def _write(draft: Draft, entry: QdqNode) -> None:
     assert scale is not None
     values = as_reals(scale)
     if not np.all(np.isfinite(values) & (values >= 0)):
-        raise UnfitError("its scale is negative, infinite or no number: calibrate again")
+        raise UnfitError("its scale is negative, infinite or NaN: calibrate again")
     draft.set_constant(entry.node, 1, np.where(values == 0, 1, values).astype(scale.dtype))

@@ -107,7 +107,7 @@ class Stored:
         """
         fmt = params.scheme.format
         if fmt.first_opset.quantize is None:
-            raise UnfitError(f"nothing is quantized to {fmt}")
+            raise UnfitError(f"ONNX cannot quantize to {fmt}")
         like = shaped(self.tensor, fmt.onnx_type)
 
         def make() -> Array:
@@ -131,7 +131,7 @@ def parameters(context: RuleContext, entry: QdqNode) -> Parameters:
     """
     scale, zero, granularity = context.array(entry.scale), context.array(entry.zero_point), entry.granularity
     if scale is None or granularity is None or (zero is None and entry.node.input_name(2)):
-        raise UnfitError("its scale or zero point is not constant, or has a shape without a meaning")
+        raise UnfitError("its scale or zero point is not constant, or its shape is illegal")
     extents = known(context.data_shape(entry))
     fits = extents is not None and _is_scale_shape(scale.shape, granularity, extents)
     if (scale.size != 1 and not fits) or (zero is not None and zero.size != scale.size):
@@ -179,7 +179,7 @@ def require_quantizable(given: Parameters, fmt: NumberFormat, tensor: onnx.Tenso
 
 def _dtype(tensor: onnx.TensorProto) -> np.dtype[np.generic]:
     if tensor.data_type not in onnx.helper.get_all_tensor_dtypes():
-        raise UnfitError(f"{kind(tensor.data_type)} is no type of tensors")
+        raise UnfitError(f"{kind(tensor.data_type)} is not a legal type of a tensor")
     return onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
 
 

@@ -29,7 +29,9 @@ from qdqtool.numerics.granularity import PerTensor, expand
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 
-EXACT = Offer("safe", "stores signed codes with zero point 0 where these hold the same values, as of uint8 around 128")
+EXACT = Offer(
+    "safe", "stores signed codes with zero point 0 if these have the same values, as for uint8 with zero point 128"
+)
 SYMMETRIC = Offer("unsafe", "quantizes symmetrically to int8, with scale max(|low|, |high|) / 127")
 
 _Reals = npt.NDArray[np.float64]
@@ -133,7 +135,7 @@ def _recode(group: CodeGroup, draft: Draft, signed: NumberFormat) -> None:
     assert tensor is not None
     codes, zero = _without_zero(draft.context, tensor, given)
     if codes.size and (codes.min() < signed.low or codes.max() > signed.high):
-        raise UnfitError(f"codes less zero point reach from {codes.min():g} to {codes.max():g}, beyond {signed}")
+        raise UnfitError(f"codes minus zero point range from {codes.min():g} to {codes.max():g}, outside {signed}")
     _store(group, draft, value, signed, zero)
     for entry in group.entries:
         _zero(draft, entry, signed)

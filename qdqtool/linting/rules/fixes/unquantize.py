@@ -10,8 +10,8 @@ from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, UnknownBoundsError, imposed_bounds
 from qdqtool.models.transforms.restored_bounds import clipping_edits, operator_for
 
-FLOAT_LAYER = Offer("unsafe", "takes the pairs in front of the operator away, and stores its weight as float")
-FLOAT_TENSOR = Offer("unsafe", "takes the pair away")
+FLOAT_LAYER = Offer("unsafe", "removes the pairs in front of the operator, and stores its weight as float")
+FLOAT_TENSOR = Offer("unsafe", "removes the pair")
 
 
 def float_layer(product: Product) -> Fix:
@@ -21,7 +21,7 @@ def float_layer(product: Product) -> Fix:
 
 def float_tensor(entry: QdqNode) -> Fix:
     """Return the fix that lets all readers of a DQ read the tensor before its Q."""
-    return FLOAT_TENSOR.fix("lets what reads the pair read the tensor in front of it", _tensor, entry)
+    return FLOAT_TENSOR.fix("connects the readers of the pair to the tensor in front of it", _tensor, entry)
 
 
 def float_source(draft: Draft, entry: QdqNode, readers: Iterable[NodeView]) -> str:

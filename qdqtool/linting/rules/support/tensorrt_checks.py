@@ -190,7 +190,7 @@ def _divided(context: RuleContext, extent: int | str | None, axis: int, block: i
     elif extent % block:
         yield Wrong(f"{extent} elements on axis {axis}", f"a multiple of {block}")
     elif extent < at_least * block:
-        yield Wrong(f"{extent} elements on axis {axis}", f"{at_least} blocks of {block} at least")
+        yield Wrong(f"{extent} elements on axis {axis}", f"at least {at_least} blocks of {block}")
 
 
 def mx_quantize(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
@@ -199,7 +199,7 @@ def mx_quantize(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
     scale, made = type_of(context, value), integer(node, "output_dtype", 0) or FP8
     yield from real_data(context, node)
     if scale == TensorProto.UINT8 and made != FP8:
-        yield Wrong(f"the type {kind(made)} at exponents of type uint8", kind(FP8))
+        yield Wrong(f"the type {kind(made)} with exponents of type uint8", kind(FP8))
     elif made not in {FP8, INT8, INT4, FP4}:
         yield Wrong(f"the type {kind(made)}", f"{kind(FP8)}, {kind(INT8)}, {kind(INT4)} or {kind(FP4)}")
     elif scale != TensorProto.UINT8 and made != INT8:

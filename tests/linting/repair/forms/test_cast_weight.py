@@ -149,16 +149,16 @@ def test_the_result_may_be_read_twice():
 @pytest.mark.parametrize(
     ("opset", "codes", "zero", "reason"),
     [
-        (12, W, 0, "opset 12 has no such DQ"),
+        (12, W, 0, "opset 12 has no DQ with these codes and scales"),
         (13, W, 0, None),
         (13, W, 127, None),
         (13, W, -128, None),
-        (13, W, 128, "the zero point is no int8"),
-        (13, W, -129, "the zero point is no int8"),
-        (13, W, 0.5, "the zero point is no int8"),
+        (13, W, 128, "the zero point is not a legal one of int8"),
+        (13, W, -129, "the zero point is not a legal one of int8"),
+        (13, W, 0.5, "the zero point is not a legal one of int8"),
         (13, W.astype(np.uint8), 255, None),
-        (13, W.astype(np.uint8), 256, "the zero point is no uint8"),
-        (13, W.astype(np.uint8), -1, "the zero point is no uint8"),
+        (13, W.astype(np.uint8), 256, "the zero point is not a legal one of uint8"),
+        (13, W.astype(np.uint8), -1, "the zero point is not a legal one of uint8"),
     ],
 )
 def test_the_dq_has_to_exist_with_that_zero_point(opset: int, codes: np.ndarray, zero: float, reason: str | None):
@@ -180,7 +180,7 @@ def test_codes_of_4_bits_need_the_opset_that_dequantizes_them(kind: str, opset: 
     (proposal,) = find(context, "cast-weight")
     draft = Draft(context, Namer(context.view))
     if opset < 21:
-        with pytest.raises(UnfitError, match=r"^opset 20 has no such DQ$"):
+        with pytest.raises(UnfitError, match=r"^opset 20 has no DQ with these codes and scales$"):
             proposal.fixes[0].write(draft)
     else:
         proposal.fixes[0].write(draft)
@@ -215,7 +215,9 @@ def test_codes_of_fp8_have_no_zero_point():
     fp8 = helper.make_tensor("w", onnx.TensorProto.FLOAT8E4M3FN, [3, 3], [0.5] * 9)
     given.proto.graph.initializer[0].CopyFrom(fp8)
 
-    assert [refused.reason for refused in normalized(given)[1].refused] == ["the zero point is no float8e4m3fn"]
+    assert [refused.reason for refused in normalized(given)[1].refused] == [
+        "the zero point is not a legal one of float8e4m3fn"
+    ]
 
 
 @pytest.mark.parametrize("kind", ["INT4", "UINT4"])

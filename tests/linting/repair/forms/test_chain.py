@@ -141,8 +141,8 @@ def test_zero_points_are_codes_of_the_format(codes: object, is_one: bool):
         ([[0.5], [2]], "float[4,2,3]", 1),
         ([[0.5, 2], [1, 1]], "float[2,2]", "the scale has several axes"),
         ([[0.5, 2], [1, 1]], "float[4,2]", "the scale has several axes"),
-        (ROW, "float[3,1]", "the scale does not fit the data"),
-        (ROW, "float[3,N]", "the scale does not fit the data"),
+        (ROW, "float[3,1]", "the number of scales does not fit the data"),
+        (ROW, "float[3,N]", "the number of scales does not fit the data"),
     ],
 )
 def test_a_scale_has_the_axis_along_which_it_is_broadcast(scale: object, data: str, axis: int | str | None):

@@ -82,7 +82,7 @@ def test_the_range_of_codes_is_that_of_a_format(low: int, high: int, kind: str, 
     types = {tensor.name: tensor.data_type for tensor in after.proto.graph.initializer}
     assert types[quantize.input[2]] == TensorProto.DataType.Value(kind)
     assert done.changes[0].description == (
-        f"writes Round and its neighbours as a Q/DQ pair of {kind.lower()} with scale 0.25"
+        f"writes Round and its neighbors as a Q/DQ pair of {kind.lower()} with scale 0.25"
     )
     proto = stored(after, tmp_path)
     feeds = {"x": np.float32(0.25 * np.linspace(low - 3, high + 3, 24)).reshape(2, 3, 4)}
@@ -225,7 +225,9 @@ def test_the_data_has_to_be_float32():
         value.type.tensor_type.elem_type = TensorProto.FLOAT16
 
     _, done = normalized(given)
-    assert [refused.reason for refused in done.refused] == ["opset 21 has no such pair, or the data is not float32"]
+    assert [refused.reason for refused in done.refused] == [
+        "opset 21 has no pair with these codes and scales, or the data is not float32"
+    ]
 
 
 COLUMN, ROW = np.float32([[0.25], [0.5], [2]]), np.float32([0.25, 0.5, 2])
@@ -301,7 +303,7 @@ def test_a_narrow_range_needs_a_float32_scale():
     context = RuleContext(given)
 
     (proposal,) = find(context, "decomposed")
-    with pytest.raises(UnfitError, match=r"^the range of codes leaves the lowest one of int8 out"):
+    with pytest.raises(UnfitError, match=r"^the codes exclude the lowest int8 code"):
         proposal.fixes[0].write(Draft(context, Namer(context.view)))
 
 
@@ -311,7 +313,7 @@ def test_a_narrow_range_for_each_channel_stays():
     _, done = normalized(given)
     assert not done.changes
     assert [refused.reason for refused in done.refused if refused.code == "decomposed"] == [
-        "the range of codes leaves the lowest one of int8 out, for each channel"
+        "the codes exclude the lowest int8 code, which needs one float32 scale"
     ]
 
 
@@ -330,5 +332,5 @@ def test_the_opset_has_to_have_the_pair(opset: int, constants: dict[str, object]
     _, done = normalized(model(PLAIN, opset=opset, **CODES | constants))
 
     assert bool(done.changes) == changes
-    reasons = [] if changes else [f"opset {opset} has no such pair, or the data is not float32"]
+    reasons = [] if changes else [f"opset {opset} has no pair with these codes and scales, or the data is not float32"]
     assert [refused.reason for refused in done.refused if refused.code == "decomposed"] == reasons

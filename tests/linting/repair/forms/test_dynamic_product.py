@@ -187,12 +187,12 @@ def refusals(given: Model) -> list[str]:
     return found
 
 
-ZERO = "its data has another scale or zero point than its codes were made with"
-CHANNELS = "the scales or zero points of its weight are not those of output channels"
-FACTOR = "a Mul behind it is by something else than the scales"
-READ = "something else reads the chain"
+ZERO = "the scale or zero point of its data differs from that of the DynamicQuantizeLinear"
+CHANNELS = "the scales or zero points of its weight must be one number, or one for each output channel"
+FACTOR = "a Mul behind it multiplies by other values than the scales"
+READ = "an inner tensor of the chain must have exactly one reader"
 NO_MUL = "no Mul by the scales follows"
-NO_CODES = "its weight is no stored tensor of 8-bit codes"
+NO_CODES = "its weight is not stored as 8-bit codes"
 
 
 @pytest.mark.parametrize(

@@ -99,12 +99,15 @@ def test_what_is_gathered_is_the_same(given: dict, words: str, tmp_path):
 @pytest.mark.parametrize(
     ("given", "reason"),
     [
-        ({"shape": (5, 32), "bits": 3}, "it has 3 bits in blocks of 32; known are 2, 4 and 8 bits"),
+        (
+            {"shape": (5, 32), "bits": 3},
+            "it has 3 bits in blocks of 32; expected 4 bits (in a uint8 table 2, 4 or 8) and 1 or more",
+        ),
         ({"shape": (5, 64), "kind": TensorProto.INT4, "bits": 8}, "it has 8 bits in blocks of 32"),
         ({"shape": (5, 32), "block_size": 0}, "it has 4 bits in blocks of 0"),
-        ({"shape": (5, 32), "quantize_axis": 0}, "its bytes hold several codes along another axis"),
-        ({"shape": (5, 32), "quantize_axis": 2}, "its quantize_axis is no axis of its table"),
-        ({"shape": (5, 32), "gather_axis": -3}, "its gather_axis is no axis of its table"),
+        ({"shape": (5, 32), "quantize_axis": 0}, "its codes are packed along the last axis"),
+        ({"shape": (5, 32), "quantize_axis": 2}, "its quantize_axis is not an axis of its table"),
+        ({"shape": (5, 32), "gather_axis": -3}, "its gather_axis is not an axis of its table"),
         ({"shape": (5, 32), "scales": (5, 3)}, "it has 15 scales; expected 10"),
         ({"shape": (5, 32), "zeros": (5, 2)}, "it has 10 bytes of zero points; expected 5"),
         ({"shape": (5, 0), "scales": (5, 0)}, "its table is empty"),
@@ -123,8 +126,8 @@ def test_what_no_dq_makes_stays_with_a_reason(given: dict, reason: str):
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("w", "its weights are no stored codes"),
-        ("s", "its scales are not constant, or no floats"),
+        ("w", "its weights are not stored as codes"),
+        ("s", "its scales must be constant floats"),
         ("z", "its zero points are not constant"),
     ],
 )

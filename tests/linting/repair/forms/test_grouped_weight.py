@@ -139,7 +139,7 @@ def test_what_no_block_dq_makes_stays(nodes: str, constants: dict):
 @pytest.mark.parametrize(
     ("constants", "output", "reason"),
     [
-        ({"z": ZEROS + np.float32(0.5)}, "", "its zero points are no whole numbers of 8 bits"),
+        ({"z": ZEROS + np.float32(0.5)}, "", "its zero points must be 8-bit integers"),
         ({}, "j", "'j' is an output"),
     ],
 )

@@ -54,13 +54,13 @@ agraph (float[4] x, int8[4] c) => (float[4] y{outputs})
             "",
             "y = DequantizeLinear (c, s, z)",
             "y",
-            "the codes 'c' are an input or output, whose meaning a fix must not change",
+            "the codes 'c' are an input or output of the graph; a fix must not change their meaning",
         ),
         (
             ", int8[4] q",
             "q = QuantizeLinear (x, s, z)  y = DequantizeLinear (q, s, z)",
             "y",
-            "the codes 'q' are an input or output, whose meaning a fix must not change",
+            "the codes 'q' are an input or output of the graph; a fix must not change their meaning",
         ),
         (
             "",
@@ -125,7 +125,7 @@ def test_codes_that_are_not_there_cannot_be_changed(op_type: str):
 
     with pytest.raises(UnfitError) as refused:
         CodeGroup.of(changed, changed.qdq.nodes[0])
-    assert str(refused.value) == "the codes come from nowhere"
+    assert str(refused.value) == "no node makes the codes, and they are not stored"
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,8 @@ def test_nothing_is_offered_for_other_nodes():
 @pytest.mark.parametrize(
     ("edit", "reason"),
     [
-        (("y = Deq", "t = Identity (q) y = Deq"), "something else reads the codes of the Q"),
-        (("y = Deq", "t = Identity (c) y = Deq"), "something else than a DQ reads the clipped codes"),
+        (("y = Deq", "t = Identity (q) y = Deq"), "another node reads the codes of the Q"),
+        (("y = Deq", "t = Identity (c) y = Deq"), "a node other than a DQ reads the clipped codes"),
         (
             ("y = DequantizeLinear (c", "y = DequantizeLinear (q"),
             "the clipped codes are an output, or nothing reads them",
@@ -147,7 +147,10 @@ def test_codes_that_go_elsewhere_are_left(edit, reason):
 @pytest.mark.parametrize("scale", [0.0, -1.0, np.inf, np.nan])
 def test_a_scale_that_is_not_positive_is_left(scale):
     context = pair(scale=scale)
-    assert refusal(context, fix_of(context)) == "its scale is not positive, or the bounds of the Clip are crossed"
+    assert (
+        refusal(context, fix_of(context))
+        == "its scale is not positive, or the lower bound of the Clip is above the upper one"
+    )
 
 
 def test_bounds_beyond_the_type_of_the_data_are_left():
@@ -157,7 +160,10 @@ def test_bounds_beyond_the_type_of_the_data_are_left():
 
 def test_crossed_bounds_and_several_scales_are_left():
     context = pair(low=5, high=-5)
-    assert refusal(context, fix_of(context)) == "its scale is not positive, or the bounds of the Clip are crossed"
+    assert (
+        refusal(context, fix_of(context))
+        == "its scale is not positive, or the lower bound of the Clip is above the upper one"
+    )
     context = read(WEIGHT.replace("(float[1,2] x)", "(float[1,2] x, float[2,3] w)"))
     assert refusal(context, fix_of(context)) == "the Q has several scales"
 
@@ -174,7 +180,7 @@ def test_data_of_integers_is_left():
         c = Clip (q, low)
         y = DequantizeLinear (c, s, z)
     }""")
-    assert refusal(context, fix_of(context)) == "the data is no float, or of unknown type"
+    assert refusal(context, fix_of(context)) == "the type of the data is unknown or not a float type"
 
 
 def test_the_readers_may_stand_in_a_body():

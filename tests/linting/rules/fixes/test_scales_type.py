@@ -73,7 +73,7 @@ def test_a_scale_that_float16_has_not_is_refused(scales: tuple[float, ...], *, f
             == np.float16(scales if len(scales) > 1 else scales[0]).tolist()
         )
     else:
-        assert refusal(context, fix) == "its scale is no number of float16"
+        assert refusal(context, fix) == "its scale is too small or too large for float16"
 
 
 def test_a_scale_that_is_computed_is_refused():

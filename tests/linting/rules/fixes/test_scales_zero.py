@@ -94,14 +94,14 @@ def test_other_illegal_scales_need_a_calibration(scales: list[float]):
     context = stored(scales)
     (fix,) = zero_scale_fixes(context, maker(context, "d"))
 
-    assert refusal(context, fix) == "its scale is negative, infinite or no number: calibrate again"
+    assert refusal(context, fix) == "its scale is negative, infinite or NaN: calibrate again"
 
 
 def test_illegal_scales_of_the_q_alone_are_refused_too():
     context = as_float("1, 0, 2, 0, 3, 0", given="-0.5, 0")
     (fix,) = zero_scale_fixes(context, maker(context, "d"))
 
-    assert refusal(context, fix) == "its scale is negative, infinite or no number: calibrate again"
+    assert refusal(context, fix) == "its scale is negative, infinite or NaN: calibrate again"
 
 
 ACTIVATION = """
@@ -161,5 +161,5 @@ def test_a_computed_scale_is_refused():
     context = read(proto)
     (fix,) = zero_scale_fixes(context, maker(context, "d"))
 
-    assert refusal(context, fix) == "its scale or zero point is not constant, or has a shape without a meaning"
+    assert refusal(context, fix) == "its scale or zero point is not constant, or its shape is illegal"
     assert node(proto, "q").input[1] == "g"

@@ -54,7 +54,7 @@ def test_an_int32_weight_is_not_quantized_again():
         [("y", T.FLOAT, [2, 4])],
         [tensor("w", weight, T.INT32), tensor("s", np.full(8, 0.1))],
     )
-    assert reasons(model, "QA201") == {"nothing is quantized to int32"}
+    assert reasons(model, "QA201") == {"ONNX cannot quantize to int32"}
 
 
 def unfit(reader: Callable[[RuleContext, QdqNode], object], context: RuleContext, output: str) -> str:
@@ -78,7 +78,7 @@ def weight(scale: str = "float s = {0.5}", zero_point: str = "int8 z = {3}", att
     )
 
 
-BROKEN = "its scale or zero point is not constant, or has a shape without a meaning"
+BROKEN = "its scale or zero point is not constant, or its shape is illegal"
 INTEGER = "scale has type int32; legal: float32, float16, bfloat16, float8_e8m0fnu, float64"
 UNFIT = "its scale or zero point does not fit the shape of the data"
 
@@ -266,8 +266,8 @@ def test_a_node_without_constants_gets_new_ones():
 @pytest.mark.parametrize(
     ("scale", "attribute", "reason"),
     [
-        ("float s = {0.5}", "<output_dtype = 99>", "type 99 is no type of tensors"),
-        ("float s = {0.5}", "<output_dtype = -1>", "type -1 is no type of tensors"),
+        ("float s = {0.5}", "<output_dtype = 99>", "type 99 is not a legal type of a tensor"),
+        ("float s = {0.5}", "<output_dtype = -1>", "type -1 is not a legal type of a tensor"),
         ("float s = {0.5}", "<output_dtype = 8>", "output_dtype is object; legal: float32, float16, bfloat16"),
         ("float s = {0.5}", "<output_dtype = 11>", "output_dtype is float64; legal: float32, float16, bfloat16"),
         ("double s = {0.5}", "", "output_dtype is float64; legal: float32, float16, bfloat16"),
@@ -290,7 +290,7 @@ def test_types_that_nothing_is_dequantized_to_are_a_reason_not_to_fix(scale: str
     ("change", "reason"),
     [
         ({"w": (T.INT64, [1, 2, 3, 4])}, "x has type int64; legal: float32, float16, bfloat16, int32, float64"),
-        ({"w": (99, [1, 2, 3, 4])}, "type 99 is no type of tensors"),
+        ({"w": (99, [1, 2, 3, 4])}, "type 99 is not a legal type of a tensor"),
         ({"s": (T.INT32, 1)}, INTEGER),
         ({"z": (T.FLOAT8E4M3FN, 1)}, "zero_point is 1; float8e4m3fn allows only 0"),
         ({"z": (T.FLOAT8E4M3FN, 0)}, None),

@@ -105,7 +105,7 @@ def test_exact_fixes_of_stored_codes_subtract_the_zero_point_where_that_is_in_ra
         else:
             with pytest.raises(UnfitError) as refused:
                 carried_out(context, fix)
-            words = f"codes less zero point reach from {wanted.min()} to {wanted.max()}, beyond {goal}"
+            words = f"codes minus zero point range from {wanted.min()} to {wanted.max()}, outside {goal}"
             assert str(refused.value) == words
 
 
