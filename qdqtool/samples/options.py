@@ -38,7 +38,7 @@ SHAPES = Kind(
     takes_commas=True,
 )
 VALUES = replace(SHAPES, keyword="Values", metavar="NAME:16000", read=parse_numbers, take=named_values)
-SEVERAL = "several with commas, or the option again."
+SEVERAL = "separate several with commas, or repeat the option."
 """The end of help texts of options with shapes or values."""
 DATA = file("DATA", "DataLike")
 

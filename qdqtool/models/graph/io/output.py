@@ -220,7 +220,7 @@ def check_output(path: Path, inputs: list[Path]) -> None:
         raise OutputError(f"output {path} is a folder", hint="name a file in it")
     folder = target.path.parent
     if not folder.is_dir():
-        hint = f"make it first: `mkdir -p {shlex.quote(str(folder))}`"
+        hint = f"create it first: `mkdir -p {shlex.quote(str(folder))}`"
         raise OutputError(f"output folder {folder} does not exist", hint=hint)
     if any(source.exists() and target.path.exists() and source.samefile(target.path) for source in inputs):
         raise UsageError(f"output {path} is also an input; inputs are never overwritten", hint="name another file")

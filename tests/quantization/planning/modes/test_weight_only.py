@@ -126,7 +126,7 @@ def test_data_that_codes_are_rounded_by_gains_several_decibels(sample, gain, siz
     of_nearest = sqnr(folder, tmp_path / "q.onnx")
     report = quantize(folder / "model.onnx", tmp_path, block_size=size, data=folder / "calibration.npz")
     assert report.calibration.method == "gptq"
-    assert {"rounded by the calibration data" in entry.reason for entry in report.quantized} == {True}
+    assert {"codes chosen with the calibration data" in entry.reason for entry in report.quantized} == {True}
     of_data = sqnr(folder, tmp_path / "q.onnx")
     assert of_data > of_nearest + gain
     assert of_data > BLOCK_QUANTIZER_DB[sample, size] + gain
@@ -216,7 +216,7 @@ def test_what_stays_float_is_named_with_its_reason(tmp_path):
 
 
 def test_no_two_whole_blocks_is_a_reason(tmp_path):
-    with pytest.raises(UsageError, match="divide into no two whole blocks of 16 or more"):
+    with pytest.raises(UsageError, match="do not form two or more whole blocks of 16 or more"):
         quantize(products(shape=(50, 40)), tmp_path)
 
 
@@ -236,7 +236,7 @@ def test_calibration_ranges_and_activations_are_refused_where_there_are_none(tmp
             model, FileData(path=SAMPLES / "digits_transformer" / "calibration.npz"), Recipe(quantize_mode="int4")
         )
     (tmp_path / "r.json").write_text('{"schema_version": 2}')
-    with pytest.raises(UsageError, match="has no use for ranges"):
+    with pytest.raises(UsageError, match="does not use ranges"):
         quantize(model, tmp_path, data=CachedRanges(path=tmp_path / "r.json"))
     with pytest.raises(UsageError, match="needs calibration data"):
         quantize(model, tmp_path, "int8")

@@ -73,7 +73,7 @@ def product(op: str, left: str, right: str, **attributes: Any) -> onnx.ModelProt
     return net.model({"x": (1, 64, 8, 8) if op == "Conv" else (64, 64)})
 
 
-LEFT = "its constant is the left operand, on which no kernel takes a quantized weight"
+LEFT = "its constant is the left operand, but kernels take a quantized weight only as the right operand"
 
 
 WIDE = "'double' is float64; TensorRT 11 quantizes bfloat16, float16, float32"
@@ -143,7 +143,7 @@ def test_of_other_operators_those_with_weights_that_take_no_pair_are_named():
     assert reasons(model, nodes_to_exclude=("y.LSTM", "sum.Add")) == excluded
 
 
-LOOKUP = ("lookup-table", "it looks rows up in a table: a few rows are read, so few bits would save no time")
+LOOKUP = ("lookup-table", "it reads only a few rows of a table, so fewer bits would save no time")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ Layer (a, v) => (b) { r = Relu (a)  [inside] p = MatMul (r, r)  [argument] b = M
 def test_in_a_function_the_right_operand_may_be_a_weight_of_the_caller():
     found = reasons(onnx.parser.parse_model(FUNCTION))
     assert found["inside"] == ("no-weight", "it multiplies two activations: there is no weight to quantize")
-    told = "its weight may be an argument of the local function ('v'); inline the function to tell"
+    told = "its weight may be an argument of the local function ('v'); inline the function to see"
     assert found["argument"] == ("function-argument", told)
 
 

@@ -102,7 +102,7 @@ def test_two_activations_in_a_function_are_no_arguments():
         [argument] b = MatMul (p, v)
     }
     """
-    told = "its weight may be an argument of the local function ('v'); inline the function to tell"
+    told = "its weight may be an argument of the local function ('v'); inline the function to see"
     model = parser.parse_model(text)
     assert reasons(model) == {"argument": ("function-argument", told)}
     assert pairs(model) == {"r": ("activation", "per-tensor"), "s": ("activation", "per-tensor")}

@@ -117,7 +117,7 @@ def test_the_older_tables_of_onnxruntime_are_read(tmp_path):
         ('{"x": {"lowest": [0, 1], "highest": 2}}', "is no number"),
         ('{"x": [0, 1], "x": [0, 2]}', "has the name 'x' twice in one object"),
         ('{"x": [-1, 1], "y": [-1' + "0" * 5000 + ", 1]}", "is not valid JSON: Exceeds the limit"),
-        ('{"CLS": "TensorsData", "data": {"x": {"lowest": NaN}}}', "holds NaN, which is no number of JSON"),
+        ('{"CLS": "TensorsData", "data": {"x": {"lowest": NaN}}}', "holds NaN, which is not a JSON number"),
         ('{"x": {"lowest": 0, "highest": 1', "is not valid JSON: Expecting"),
         (b"PK\x03\x04 and then nothing", "is damaged"),
     ],
@@ -249,7 +249,7 @@ def test_what_is_unknown_is_told_what_is_known(tmp_path):
         path = written(tmp_path, text)
         with pytest.raises(UsageError) as caught:
             read_encodings(path)
-        assert caught.value.message == f"{path} is no range file that is known; known are: {known}"
+        assert caught.value.message == f"{path} is not a known ranges file; known are: {known}"
     path = written(tmp_path, ' \n{"a": 1,}')
     with pytest.raises(UsageError) as caught:
         read_encodings(path)
@@ -263,6 +263,7 @@ def test_the_hint_for_ranges_of_ours_quotes_the_path(tmp_path):
     with pytest.raises(UsageError) as caught:
         read_encodings(path)
     assert (
-        caught.value.message == f"{path} is what `qdqtool calibrate` writes, which needs the model as it was prepared"
+        caught.value.message
+        == f"{path} was written by `qdqtool calibrate`, and its ranges fit only the model that qdqtool prepared"
     )
     assert caught.value.hint == f"quantize with it: `qdqtool quantize MODEL --calibration-cache '{path}' -o OUT.onnx`"
