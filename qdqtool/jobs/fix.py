@@ -138,7 +138,7 @@ def _replace(model: Model, path: Path) -> SavedFiles:
     proto = inlined(model)
     if proto is None:
         raise UsageError(
-            f"the fixed model no longer fits into one file, such as {path}", hint="write it elsewhere: `-o OUT.onnx`"
+            f"{path} is one file, but the fixed model does not fit into one", hint="write it elsewhere: `-o OUT.onnx`"
         )
     data = proto.SerializeToString(deterministic=True)
     write_output(path, data)

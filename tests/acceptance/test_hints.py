@@ -557,7 +557,7 @@ CASES = {
 }
 
 ELSEWHERE = {
-    "`--force` inserts it all the same": "tests/jobs/test_insert.py gives the option",
+    "`--force` inserts this one anyway": "tests/jobs/test_insert.py gives the option",
     "` lists the kernels": "tests/jobs/test_inspect_engine.py inspects engines",
     "fix the shapes, in place of --opt-shapes, which folds": "tests/engines/build/test_build_model.py pastes it",
     "qdqtool does not know this message": "tests/engines/build/test_refusal.py pastes it",
@@ -566,7 +566,7 @@ ELSEWHERE = {
     "finds the smallest model that this message is of": "tests/engines/build/test_refusal.py pastes the command",
     "a fault of TensorRT; `": "tests/engines/build/test_parser_answer.py has the model",
     "`--drop-clipping` writes": "tests/jobs/test_strip.py asks for both",
-    "the model no longer fits": "needs a model above 2 GiB",
+    "one file, but the fixed model": "needs a model above 2 GiB",
     "`git lfs pull`": "needs a repository with git lfs",
     "other --input-shapes and --input-values may pass; `--skip-validate`": "tests/jobs/test_build.py pastes it",
     "nvidia-smi": "needs a GPU",
@@ -591,7 +591,7 @@ ELSEWHERE = {
     "`--no-build` converts without an engine": "tests/jobs/conversion/test_convert.py takes the builder away",
     "`dask scheduler` prints": "tests/quantization/cluster/test_connection.py starts one",
     "name the address that `dask scheduler` prints": "the same",
-    "`dask scheduler` starts one": "the same",
+    "`dask scheduler` starts a scheduler": "the same",
     "of the worker: {}": "tests/quantization/cluster/test_machine.py has other versions",
     "on each machine: `dask worker": "tests/quantization/cluster/test_collector.py starts them",
     "of this machine, or `--shard`": "tests/quantization/cluster/test_task.py has another processor",

@@ -31,7 +31,10 @@ class ReduceOptions:
     )
     timeout: float = option(TIMEOUT, "Stop a run after this time.", number("SECONDS", 0), section="What fails")
     input_shapes: Mapping[str, tuple[int, ...]] = option(
-        {}, f"Fix the shape of an input first, and fold what becomes constant; {SEVERAL}", SHAPES, section="What fails"
+        {},
+        f"Fix the shape of an input first, and fold nodes that become constant; {SEVERAL}",
+        SHAPES,
+        section="What fails",
     )
     max_runs: int = option(1000, "End the search after this many runs.", integer(minimum=4), section="Search")
     report: Path | None = option(

@@ -210,9 +210,9 @@ class RecipeOptions:
         section=WHAT,
     )
     input_shapes: Mapping[str, tuple[int, ...]] = option(
-        {}, f"Fix the shape of an input, and fold what that decides; {SEVERAL}", SHAPES, section="Data"
+        {}, f"Fix the shape of an input, and fold nodes that become constant; {SEVERAL}", SHAPES, section="Data"
     )
     input_values: Mapping[str, tuple[float, ...]] = option(
-        {}, f"Make an input a constant, and fold what that decides; {SEVERAL}", VALUES, section="Data"
+        {}, f"Make an input a constant, and fold nodes that become constant; {SEVERAL}", VALUES, section="Data"
     )
     preparation: Preparation = field(default_factory=Preparation)

@@ -112,7 +112,7 @@ def destination(path: Path) -> Destination:
     """
     size = len(os.fsencode(path.name))
     if size > _MOST_NAME_BYTES:
-        text = f"output {path.name[:40]}… has a name of {size} bytes; {_MOST_NAME_BYTES} are possible"
+        text = f"output {path.name[:40]}… has a name of {size} bytes; at most {_MOST_NAME_BYTES} are possible"
         raise OutputError(text, hint="give the output, or the model that it is named after, a shorter name")
     for _ in range(_MOST_LINKS):
         folder = os.path.realpath(path.parent)
@@ -124,7 +124,7 @@ def destination(path: Path) -> Destination:
         if not path.is_symlink():
             return Destination(path, is_stream=path.exists() and not path.is_file() and not path.is_dir())
         path = path.parent / path.readlink()
-    raise OutputError(f"output {path} is a circle of links")
+    raise OutputError(f"output {path} is a link that leads back to itself")
 
 
 def check_outputs(paths: Sequence[Path], inputs: list[Path]) -> None:

@@ -358,7 +358,7 @@ def test_what_cannot_be_observed_is_skipped():
     net.nodes.append(scan)
     model = net.model({"x": (1, 3, 2, 4)})
     assert slots(model) == {}
-    assert "'v' cannot be observed: it stands in a body of Scan" in skipped(model)["hidden"]
+    assert "'v' cannot be observed: it is in a body of Scan" in skipped(model)["hidden"]
 
 
 def test_functions_are_quantized_but_for_weights_that_are_arguments():

@@ -138,7 +138,7 @@ def test_of_other_operators_those_with_weights_that_take_no_pair_are_named():
     model = net.model({"x": (1, 64)})
     ((node, (code, text)),) = reasons(model).items()
     assert (node, code) == ("y.LSTM", "float-operator")
-    assert text.startswith("TensorRT computes its steps in float whatever its pairs")
+    assert text.startswith("TensorRT computes its steps in float, with and without pairs")
     excluded = {"y.LSTM": ("excluded", "excluded by --nodes-to-exclude 'y.LSTM'")}
     assert reasons(model, nodes_to_exclude=("y.LSTM", "sum.Add")) == excluded
 
