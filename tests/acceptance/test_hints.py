@@ -210,7 +210,7 @@ CASES = {
     ),
     "float16 as a fallback": Case(
         "quantize float.onnx --calib-data data.npz --min-sqnr 10 --fallback fp16 -o q2.onnx",
-        "`--high-precision-dtype fp16` makes float16",
+        "`--high-precision-dtype fp16` stores the layers that stay in float",
         leaves=("--fallback", "fp16"),
     ),
     "a fallback without a goal": Case(
@@ -253,7 +253,7 @@ CASES = {
     ),
     "several open inputs": Case("check open_q.onnx", "give data, or shapes, for example: `{}`"),
     "a mode without ranges": Case(
-        "calibrate float.onnx --quantize-mode int8-weight-only --random-calibration -o r2.json", "` needs none"
+        "calibrate float.onnx --quantize-mode int8-weight-only --random-calibration -o r2.json", "` needs no ranges"
     ),
     "a pattern that matches nothing": Case(
         "quantize float.onnx --calib-data data.npz -o q2.onnx --nodes-to-exclude nothing",
