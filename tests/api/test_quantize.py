@@ -179,7 +179,11 @@ def test_a_metric_reads_labels_of_python_data():
         (ROWS, {"random_calibration": True}, "data and random_calibration cannot be used together"),
         (ROWS, {"seed": 3}, "seed can only be used with random_calibration"),
         (None, {"samples": 3}, "samples can only be used with data"),
-        (None, {"random_calibration": True, "calibration_cache": "r"}, "calibration_cache cannot be used with random_calibration"),
+        (
+            None,
+            {"random_calibration": True, "calibration_cache": "r"},
+            "calibration_cache cannot be used with random_calibration",
+        ),
         (ROWS, {"force": True}, "force can only be used with calibration_cache"),
         (ROWS, {"pareto": "p.json"}, "pareto needs min_sqnr or max_metric_loss"),
     ],

@@ -36,7 +36,7 @@ def test_files_that_a_report_lists_are_its_own(tmp_path: Path):
 )
 def test_other_files_in_the_way_are_refused(tmp_path: Path, name: str):
     (tmp_path / name).write_text("mine")
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         check_folder(tmp_path, NAMES, [])
 
 

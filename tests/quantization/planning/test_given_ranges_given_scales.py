@@ -150,7 +150,7 @@ def test_a_file_of_activations_is_of_no_use_to_weights(tmp_path):
 
 
 def test_float_activations_need_a_mode_of_weights_and_the_message_says_so(tmp_path):
-    with pytest.raises(UsageError, match=r"nothing for the tensors .* 2 activations float") as caught:
+    with pytest.raises(UsageError, match=r"no usable scales of the tensors .* 2 activations float") as caught:
         quantized("half-1.0.0", tmp_path)
     assert "--quantize-mode" in caught.value.hint
 

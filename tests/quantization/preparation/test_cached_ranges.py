@@ -79,7 +79,7 @@ def test_other_data_than_that_of_the_ranges_is_refused_unless_forced(data, sampl
     with pytest.raises(UsageError, match=r"were found on other data \(4 samples\) than .* \([34] samples\)") as caught:
         quantize(folder, cache(folder, data, samples=samples))
     assert "--force" in caught.value.hint
-    assert "--validation-data to measure on other data" in caught.value.hint
+    assert "measure on other data with --validation-data" in caught.value.hint
     assert not (folder / "q.onnx").exists()
     report = quantize(folder, cache(folder, data, samples=samples, force=True))
     assert (report.accuracy.held_back, report.accuracy.reason) == (False, UNKNOWN)

@@ -167,7 +167,7 @@ def test_a_product_that_reads_masked_scores_stays_float_and_says_why(form, tmp_p
     found = proposal(model)
     assert not found.slots
     (reason,) = (node.reason.text for node in found.skipped if node.op_type == "MatMul")
-    assert "carries an attention mask" in reason
+    assert "has an attention mask" in reason
     save_model(Model(model), tmp_path / "valid.onnx")
 
 

@@ -51,7 +51,7 @@ def test_a_stray_value_does_not_cost_all_others(far):
     values = SCORES.copy()
     values[5, 6, 7] = far
     found = AUTO.threshold(seen(values), INT8)
-    assert found.reason.startswith("outliers: 3.8e-06 of the values lie far away")
+    assert found.reason.startswith("outliers: 3.8e-06 of the values are far above")
     assert sqnr(np.delete(values, np.argmax(values)), found) > 35
 
 

@@ -101,9 +101,9 @@ def test_the_older_tables_of_onnxruntime_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("", "no range file that is known"),
-        ("{}", "no range file that is known"),
-        ("[" * 100_000, "no range file that is known"),
+        ("", "not a known ranges file"),
+        ("{}", "not a known ranges file"),
+        ("[" * 100_000, "not a known ranges file"),
         ('{"CLS": ' + "[" * 100_000, "is not valid JSON: it is nested too deeply"),
         ("TRT-8601\nx 3f800000\n", "line 2 is not 'name: ' and eight hexadecimal digits: 'x 3f800000'"),
         ("TRT-8601\nx: 7fc00000\n", "scale nan; a scale must be finite"),
@@ -191,7 +191,7 @@ def test_names_and_messages_are_bounded(tmp_path):
 
 
 def test_ranges_of_ours_are_not_another_tool_s_and_the_hint_says_where_they_go(tmp_path):
-    with pytest.raises(UsageError, match="is what `qdqtool calibrate` writes") as caught:
+    with pytest.raises(UsageError, match="was written by `qdqtool calibrate`") as caught:
         read_encodings(written(tmp_path, '{"schema_version": 2, "tensors": []}'))
     assert "--calibration-cache" in caught.value.hint
 
