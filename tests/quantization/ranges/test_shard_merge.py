@@ -76,7 +76,7 @@ def test_a_shard_of_something_else_is_refused(changes, what):
 
 def test_other_tensors_are_refused():
     other = replace(shard(32, 80), tensors={((), "y"): seen([1.0])})
-    with pytest.raises(UsageError, match="another set of tensors"):
+    with pytest.raises(UsageError, match="differ in the set of tensors"):
         merge_ranges([("a", shard(0, 32)), ("b", other)])
 
 

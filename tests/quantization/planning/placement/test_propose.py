@@ -492,7 +492,7 @@ def test_a_pool_that_is_asked_for_takes_a_pair_on_an_activation_alone(x, reason)
     assert skipped(pooled(x), **named) == ({"p.GlobalAveragePool": reason} if reason else {})
     (found,) = proposal(pooled("x"), Selection(**named)).slots
     assert [(use.node, use.index) for use in found.uses] == [(("p",), 0)]
-    assert found.reason == "input of GlobalAveragePool, as asked"
+    assert found.reason == "input of GlobalAveragePool, as requested"
 
 
 def test_a_pool_of_what_a_dq_makes_is_quantized_already():

@@ -101,7 +101,7 @@ def test_a_product_without_a_weight_that_kernels_take_says_why(op, left, right, 
 @pytest.mark.parametrize(
     ("op", "left", "right", "attributes", "mode", "expected"),
     [
-        ("MatMul", "x", "w", {}, "int4", {"w": ("blocks of 32 on axis 0", "weight of MatMul; 64 input channels take")}),
+        ("MatMul", "x", "w", {}, "int4", {"w": ("blocks of 32 on axis 0", "weight of MatMul; 64 input channels need")}),
         ("Gemm", "x", "w", {"transB": 1}, "nvfp4", {"w": ("blocks of 16 on axis 1", "weight of Gemm")}),
         ("MatMul", "x", "deep", {}, "int8-weight-only", {"deep": ("per-axis 2", "weight of MatMul")}),
         ("Conv", "x", "filter", {}, "int8-weight-only", {"filter": ("per-axis 0", "weight of Conv")}),
