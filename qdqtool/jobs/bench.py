@@ -52,7 +52,9 @@ def bench_engine(
     """
     timing = timing or TimingOptions()
     if speedup is not None and against is None:
-        raise UsageError("--speedup compares two engines", hint="give the float one: `--against FLOAT.engine`")
+        raise UsageError(
+            "--speedup needs a second engine", hint="give the engine of the float model: `--against FLOAT.engine`"
+        )
     require_gpu()
     with ExitStack() as stack:
         paths = [Path(engine), *([Path(against)] if against is not None else [])]

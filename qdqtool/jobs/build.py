@@ -149,7 +149,10 @@ class _Job:
         if self._options.sign_key is None:
             return
         if self._manifest is None:
-            raise UsageError(f"--sign signs the manifest, and {self._output} gets none", hint="name an output file")
+            raise UsageError(
+                f"--sign needs a manifest, but none can be written beside {self._output}, which is not a regular file",
+                hint="name an output file",
+            )
         sign(b"", self._options.sign_key)
 
     def _report(

@@ -126,7 +126,7 @@ def check_model(
 def _swapped(models: tuple[Model, Model | None]) -> UsageError:
     quantized, baseline = ("FLOAT.onnx" if each is None or each.path is None else str(each.path) for each in models)
     return UsageError(
-        "the baseline has Q/DQ nodes and the model has none: they are swapped",
+        "the baseline has Q/DQ nodes and the model has none: the two are swapped",
         hint=f"`qdqtool check {shlex.quote(baseline)} --baseline {shlex.quote(quantized)}`",
     )
 
@@ -137,7 +137,7 @@ def _of_pairing(pairing: Pairing) -> Iterator[str]:
         for name, own in pairs.items():
             yield f"{what} '{name}' is called '{own}' in the baseline: they are paired by their position"
     for name, (own, given) in pairing.types.items():
-        yield f"input '{name}' is {given}, and {own} in the baseline, which gets the same values"
+        yield f"input '{name}' is {given}, but {own} in the baseline; both receive the same values"
 
 
 def _with_engine(report: CheckReport, ran: EngineRun) -> CheckReport:

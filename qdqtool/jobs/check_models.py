@@ -1,4 +1,4 @@
-"""The check of several models, which a settings file lists in its ``[[check]]`` tables; none stops the others.
+"""Check the models that a settings file lists in its ``[[check]]`` tables. If one check fails, the others still run.
 
 The keys of a table are the long names of the options of ``qdqtool check``, so an option is declared once for both.
 """

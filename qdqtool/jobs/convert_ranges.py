@@ -74,7 +74,7 @@ def convert_ranges(source: str | Path, output: str | Path, to: str, method: str 
         theirs = encodings.read_encodings(source).found
         given, notes = theirs.ranges, tuple(_lost(theirs, to))
     else:
-        raise UsageError(f"{source} has no histograms: --calibration-method goes with ranges of `qdqtool calibrate`")
+        raise UsageError(f"{source} has no histograms: --calibration-method needs ranges of `qdqtool calibrate`")
     seen = {name: each for name, each in given.items() if each.count}
     if not seen:
         raise UsageError(f"{source} has no range of any tensor: there is nothing to write")
@@ -94,7 +94,7 @@ def convert_ranges(source: str | Path, output: str | Path, to: str, method: str 
 def _check_format(to: str) -> None:
     legal = encodings.writable()
     if to not in legal:
-        raise ArgumentError(f"format '{to}' is not written; legal: {', '.join(legal)}{suggestion(to, legal)}")
+        raise ArgumentError(f"format '{to}' cannot be written; legal: {', '.join(legal)}{suggestion(to, legal)}")
 
 
 def _lost(theirs: encodings.Encodings, to: str) -> Iterator[str]:
@@ -114,8 +114,8 @@ def _check_preparation(ranges: Ranges, source: Path) -> None:
     if steps:
         off = " ".join(step.off for step in known.values() if step.rescales_tensors)
         raise UsageError(
-            f"ranges {source} are of the model after {' and '.join(steps)}, which rescaled its tensors channel by "
-            "channel: they are not those of the model that other tools read",
+            f"ranges {source} were found after {' and '.join(steps)}, which rescaled channels: they do not fit the "
+            "original model, which other tools read",
             hint=f"calibrate again with `{off}`, then convert",
         )
 
@@ -124,7 +124,7 @@ def _thresholds(ranges: Ranges, method: str) -> dict[str, TensorRange]:
     """Return the ranges that int8 codes must cover, by tensor name, because no other format has scopes."""
     percentile = ranges.record.parameters.get("percentile", calibrators.PERCENTILE)
     if not isinstance(percentile, int | float):
-        raise UsageError(f"the ranges were found for percentile {percentile!r}, which is no number")
+        raise UsageError(f"the ranges were found for percentile {percentile!r}, which is not a number")
     calibrators.check_percentile("percentile", percentile)
     goal = calibrators.RangeGoal(format=formats.get(GOAL_FORMAT), percentile=percentile)
     chosen, automatic = chosen_method(ranges.record, method), method == calibrators.DEFAULT
@@ -134,7 +134,7 @@ def _thresholds(ranges: Ranges, method: str) -> dict[str, TensorRange]:
         kept = replace(seen, min=max(seen.min, -amax), max=min(seen.max, amax), amax=amax, histogram=None)
         if found.setdefault(name, kept) != kept:
             raise UsageError(
-                f"tensor '{name}' is in several graphs, one of them {display(scope) or 'the main graph'}, with "
-                "different ranges: other tools' files cannot tell them apart"
+                f"tensor '{name}' has different ranges in several graphs, as in {display(scope) or 'the main graph'}: "
+                "files of other tools have one range for each name"
             )
     return found

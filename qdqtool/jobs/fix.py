@@ -95,7 +95,7 @@ def _check(paths: Sequence[Path], request: FixRequest) -> None:
     ways = [request.diff, request.in_place, request.output is not None]
     if sum(ways) != 1:
         raise UsageError(
-            "a fixed model needs one place to go to",
+            "exactly one output must be chosen for the fixed model",
             hint="give one of `-o OUT.onnx`, `--in-place`, or `--diff`, which writes nothing",
         )
     if request.output is not None and len(paths) > 1:
@@ -132,13 +132,13 @@ def _replace(model: Model, path: Path) -> SavedFiles:
     """Write a model over the file that it was read from, completely or not at all."""
     if model.stored_outside:
         raise UsageError(
-            f"{path} keeps weights in external data, which is read while the new file is written",
+            f"{path} has external data, which must not change while the new file is written",
             hint="write it elsewhere: `-o OUT.onnx`",
         )
     proto = inlined(model)
     if proto is None:
         raise UsageError(
-            f"the model no longer fits into one file, as {path} is", hint="write it elsewhere: `-o OUT.onnx`"
+            f"{path} is one file, but the fixed model does not fit into one", hint="write it elsewhere: `-o OUT.onnx`"
         )
     data = proto.SerializeToString(deterministic=True)
     write_output(path, data)

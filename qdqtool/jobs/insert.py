@@ -110,8 +110,8 @@ def insert_plan(
     made_for = plan_file.model_sha256
     if made_for is not None and not options.force and model_digest(source) != made_for:
         raise UsageError(
-            f"plan {plan} was made for another model than {source.path or 'this one'}: its scales need not fit",
-            hint="make a plan for this model; `--force` inserts it all the same, for example before --input-shapes",
+            f"plan {plan} was made for another model than {source.path or 'this one'}: its scales may not fit",
+            hint="make a plan for this model; `--force` inserts this one anyway, for example before --input-shapes",
         )
     return _insert(source, FilePlanner(plan_file, plan.parent), Path(output), options)
 

@@ -20,7 +20,7 @@ METRIC = text("NAME[:OUTPUT]", offers="accuracy.task_metrics.metrics", keyword="
 WEIGHTS = choice("packed", "qdq", values=WeightStorage)
 EXTERNAL_DATA = choice("auto", "always", "never", values=ExternalData)
 _WEIGHTS = "Store quantized constants as codes behind a DQ, or as float behind Q and DQ."
-_EXTERNAL_DATA = "Store weights in a second file: when the input does or the model passes 2 GiB, always, or never."
+_EXTERNAL_DATA = "Store weights in a second file: auto does so if the input does or the model exceeds 2 GiB."
 _FORCE = "Use the ranges although they were found on another model or other data."
 _FILES = (
     "Samples: .npz, .npy, a folder of either, of images, of sound files or of ONNX test data, a .txt file, or "
@@ -61,8 +61,8 @@ class CacheOptions:
 
     calibration_cache: Path | None = option(
         None,
-        "Use the ranges that `qdqtool calibrate` or another tool wrote. With --calib-data as well, the data serves to "
-        "measure the accuracy only.",
+        "Use the ranges that `qdqtool calibrate` or another tool wrote. With --calib-data too, that data only measures "
+        "the accuracy.",
         file("RANGES"),
         section="Data",
     )
@@ -84,13 +84,13 @@ class QuantizeCommand:
     recipe: RecipeOptions = field(default_factory=RecipeOptions)
     high_precision_dtype: HighPrecision = option(
         HighPrecision.FP32,
-        "Type of unquantized tensors: unchanged, or float16 wherever that holds the values. Inputs and outputs keep "
-        "their types.",
+        "Type of unquantized tensors: fp32 leaves them unchanged, fp16 uses float16 if it holds the values. Inputs and "
+        "outputs keep their types.",
         choice("fp32", "fp16", values=HighPrecision),
         section=WHAT,
     )
     compute_capabilities: str | None = option(
-        None, "GPUs that the model is for, as 8.6,8.9: refuse a mode that they lack.", GPUS, flags=SM, section=WHAT
+        None, "GPUs that the model is for, such as 8.6,8.9; they must support the mode.", GPUS, flags=SM, section=WHAT
     )
     weights: WeightStorage = option(WeightStorage.PACKED, _WEIGHTS, WEIGHTS, section="Result")
     external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA, section="Result")
@@ -100,27 +100,27 @@ class QuantizeCommand:
     )
     min_sqnr: float | None = option(
         None,
-        "Every output keeps this SQNR on hold-out samples: the layers that cost most stay in float.",
+        "Lowest SQNR of each output on hold-out samples; to reach it, the layers that cost most stay in float.",
         number("DB"),
         section="Accuracy",
     )
     metric: Any = option(
         None,
-        "Measure the task by the array 'labels' in the data: a metric of `qdqtool check`, or your function "
+        "Compute a task metric with the array 'labels' in the data: one of `qdqtool check`, or your function "
         "SCRIPT.py:func.",
         METRIC,
         section="Accuracy",
     )
     max_metric_loss: float | None = option(
         None,
-        "--metric: it loses at most that against the float model, on hold-out samples; layers stay in float for it.",
+        "Largest loss of --metric against the float model on hold-out samples; to keep it, layers stay in float.",
         number("X"),
         section="Accuracy",
     )
     fallback: str | None = option(
         None,
-        "With a limit: layers that leave the format of the mode get this one, int8 or fp8, and float only where that "
-        "does not do.",
+        "With a limit: format of layers that are too inaccurate in the mode's format, int8 or fp8. A layer stays float "
+        "only if this is not enough.",
         text("FORMAT"),
         section="Accuracy",
     )
@@ -132,12 +132,15 @@ class QuantizeCommand:
     )
     sensitivity: Path | None = option(
         None,
-        "With a limit: take what `qdqtool sensitivity -o` or an interrupted search measured, and keep it there.",
+        "With a limit: read and update the measurements of `qdqtool sensitivity -o` or an interrupted search.",
         output("FILE.json"),
         section="Accuracy",
     )
     list_matches: bool = option(
-        False, "Show what would be quantized and what patterns match; no run.", section=WHAT, only="command line"
+        False,
+        "List the nodes that would be quantized and the matches of each pattern; run and write nothing.",
+        section=WHAT,
+        only="command line",
     )
 
 
@@ -147,19 +150,19 @@ class SensitivityCommand:
 
     output: Path | None = option(
         None,
-        "Keep what is measured for `qdqtool quantize --min-sqnr DB --sensitivity FILE.json`.",
+        "Write the measurements for `qdqtool quantize --min-sqnr DB --sensitivity FILE.json`.",
         output("FILE.json"),
         flags=("-o", "--output"),
         section="Report",
     )
     metric: Any = option(
         None,
-        "Measure each layer by the task too: a metric of `qdqtool check`, or your function SCRIPT.py:func.",
+        "Also measure each layer with a task metric: one of `qdqtool check`, or your function SCRIPT.py:func.",
         METRIC,
         section="Report",
     )
     calibration_cache: Path | None = option(
-        None, "Ranges that were found before.", file("RANGES"), section="Data", only="python"
+        None, "File of existing calibration ranges.", file("RANGES"), section="Data", only="python"
     )
     force: bool = option(False, _FORCE, section="Data", only="python")
     data: CalibrationData = field(default_factory=CalibrationData)
@@ -172,7 +175,7 @@ class CheckCommand:
 
     baseline: Path | None = option(
         None,
-        "The float model to compare with, on the same feeds.",
+        "The float model to compare with; it runs on the same inputs.",
         file("FLOAT.onnx"),
         section="What is compared",
         only="command line",
@@ -188,15 +191,15 @@ class CheckCommand:
     )
     input_values: Mapping[str, tuple[float, ...]] = option(
         {},
-        f"Feed an input one value in every sample (a quantized model notes its own); {SEVERAL}",
+        f"Give an input the same value in every sample (a quantized model records its own); {SEVERAL}",
         VALUES,
         section="Data",
     )
     reading: ReadOptions = field(default_factory=ReadOptions)
     engine: Path | None = option(
         None,
-        "Run this engine on the GPU of this machine, and compare its outputs with the reference. Never run so far: "
-        "`qdqtool explain build`.",
+        "Run this engine on the GPU of this machine, and compare its outputs with the reference. Not yet tested "
+        "on a GPU: `qdqtool explain build`.",
         file("ENGINE"),
         section="What is compared",
     )
@@ -214,21 +217,21 @@ class CheckCommand:
     )
     metric: Any = option(
         None,
-        "Measure the task by the array 'labels' in --data: top-1, perplexity, or your function SCRIPT.py:func.",
+        "Compute a task metric with the array 'labels' in --data: top-1, perplexity, or your function SCRIPT.py:func.",
         METRIC,
         section="What is compared",
     )
     gates: Gates = field(default_factory=Gates)
     profile: Profile = option(
         Profile.SEMANTIC,
-        "Outputs as ONNX means them, or as ONNX Runtime computes them with its default optimizations.",
+        "Compare outputs as ONNX defines them, or as ONNX Runtime computes them with its default optimizations.",
         choice("semantic", "deployed", values=(Profile.SEMANTIC, Profile.DEPLOYED)),
         section="What is compared",
     )
     blame: bool = option(
-        False, "Name the layers that cost the worst output most, also where every gate holds.", section="Report"
+        False, "Name the layers that add most noise to the worst output, even if every gate holds.", section="Report"
     )
-    strict: bool = option(False, "Exit with 1 where the verdict is a warning.", section="Report", only="command line")
+    strict: bool = option(False, "Exit with 1 if the verdict is a warning.", section="Report", only="command line")
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -237,15 +240,16 @@ class InsertCommand:
 
     targets: Sequence[str] = option(
         (),
-        "Refuse what one of these does not take, with the nearest that it does: onnx, ort-cpu, tensorrt, tensorrt-rtx, "
-        "or a release as tensorrt-10.8. Without it the report only notes who does not take the result.",
+        "Refuse a result that one of these targets does not support: onnx, ort-cpu, tensorrt, tensorrt-rtx, or a "
+        "release such as tensorrt-10.8. Without it, the report only lists the targets without support.",
         comma_separated("TARGET,...", offers="targets_and_releases"),
         flags=("--target",),
     )
     weights: WeightStorage = option(WeightStorage.PACKED, _WEIGHTS, WEIGHTS)
     external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA)
     verify: bool = option(
-        False, "Where the opset is raised, run the model before and after: ONNX Runtime must give equal bits."
+        False,
+        "If the opset is raised, run the model before and after: the outputs in ONNX Runtime must have equal bits.",
     )
     input_shapes: Mapping[str, tuple[int, ...]] = option(
         {}, f"Shapes of dynamic inputs for --verify; {SEVERAL}", SHAPES
@@ -268,18 +272,18 @@ class BenchCommand:
     """Options of ``bench_engine``."""
 
     against: Path | None = option(
-        None, "The engine of the float model; the two take turns.", file("FLOAT.engine"), section="What is timed"
+        None, "The engine of the float model; both are timed in turns.", file("FLOAT.engine"), section="What is timed"
     )
     data: Any = _samples(
-        "Samples, of which the first is run. Default: a random one of the shapes that ENGINE was built for.",
+        "Samples; only the first is run. Default: a random sample of the shapes that ENGINE was built for.",
         "What is timed",
     )
-    rounds: int = option(10, "How often the engines take turns.", integer(minimum=1), section="How often")
-    runs: int = option(50, "Inferences in each round that count.", integer(minimum=1), section="How often")
-    warm_up: int = option(20, "Inferences before them that do not count.", integer(minimum=0), section="How often")
+    rounds: int = option(10, "Number of rounds; each times every engine.", integer(minimum=1), section="How often")
+    runs: int = option(50, "Timed inferences in each round.", integer(minimum=1), section="How often")
+    warm_up: int = option(20, "Untimed inferences before them.", integer(minimum=0), section="How often")
     speedup: str | None = option(
         None,
-        "Fail unless ENGINE is so many times as fast as --against, and name the layers that are slower: '>=1.2x'.",
+        "Fail unless ENGINE is this many times as fast as --against, such as '>=1.2x'; slower layers are named.",
         text(">=RATIOx"),
         section="Gates",
     )
@@ -292,7 +296,7 @@ class NormalizeCommand:
     data: Any = _samples("Samples to compare the outputs on, as for 'qdqtool check'.  [default: 4 random ones]")
     allow_constant_data: bool = option(False, CONSTANT_DATA)
     input_shapes: Mapping[str, tuple[int, ...]] = option(
-        {}, f"Fix the shape of an input that the outputs are compared on; {SEVERAL}", SHAPES
+        {}, f"Fix the shape of an input for the comparison of the outputs; {SEVERAL}", SHAPES
     )
     external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA)
 
@@ -303,5 +307,5 @@ class StripCommand:
 
     external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA)
     drop_clipping: bool = option(
-        False, "Write the model also where a Q may do the work of a Relu or Clip that cannot be put back."
+        False, "Write the model even if a Q may replace a Relu or Clip that cannot be restored."
     )

@@ -72,7 +72,7 @@ class QuantizeOptions(ExtraFiles):
     def __post_init__(self) -> None:
         if self.recipe.fallback is not None and self.goal is None:
             raise UsageError(
-                "--fallback goes with --min-sqnr or --max-metric-loss: without a limit no layer leaves its format",
+                "--fallback needs --min-sqnr or --max-metric-loss: without a limit, every layer keeps its format",
                 hint="`--min-sqnr 30`, in dB",
             )
 
@@ -140,7 +140,7 @@ def _quantize(
             require_predictions(metric.metric, source, sources, options.recipe, options.goal.max_metric_loss)
         inputs = gather_inputs(source, sources, options.recipe, runs, progress)
         if options.ranges_file is not None and inputs.ranges is None:
-            raise UsageError("ranges of another tool say too little to be written: leave out --save-ranges")
+            raise UsageError("--save-ranges cannot write ranges of another tool: leave --save-ranges out")
         ready = ready_for(inputs.prepared.model, options.recipe.high_precision).model
         factory = CandidateFactory(
             given=given,

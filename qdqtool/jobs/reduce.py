@@ -72,7 +72,9 @@ class _Job:
 
     def _refuse_stream(self, command: Command) -> None:
         if command.cuts is not None and is_stream(self._output):
-            raise UsageError(f"{self._output} is no file, so the baseline has no place beside it", hint="name a file")
+            raise UsageError(
+                f"{self._output} is not a regular file, so the baseline cannot be written beside it", hint="name a file"
+            )
 
     def run(self, words: tuple[str, ...], progress: Progress) -> ReduceReport:
         shapes = self._options.input_shapes
@@ -138,4 +140,4 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
     try:
         return re.compile(text) if text is not None else None
     except re.error as error:
-        raise UsageError(f"--match {text!r} is no regular expression: {error}") from None
+        raise UsageError(f"--match {text!r} is not a regular expression: {error}") from None

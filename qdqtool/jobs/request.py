@@ -35,9 +35,9 @@ def calibration_data(values: Values, said: Speech) -> FileData | RandomData:
     path, is_random = values.pop("calib_data", None), values.pop("random_calibration", False)
     seed = values.pop("seed", None)
     if path is not None and is_random:
-        raise UsageError(f"{_data(said)} and {said('random_calibration')} exclude each other")
+        raise UsageError(f"{_data(said)} and {said('random_calibration')} cannot be used together")
     if seed is not None and not is_random:
-        raise UsageError(f"{said('seed')} goes with {said('random_calibration')} only")
+        raise UsageError(f"{said('seed')} can only be used with {said('random_calibration')}")
     require_data(values, not is_random, said)
     files = _files(values, path)
     if is_random:
@@ -114,7 +114,7 @@ def insert_request(values: Values, said: Speech) -> InsertOptions:
     """
     shapes, verify = values.pop("input_shapes", {}), values.pop("verify", False)
     if shapes and not verify and said.is_python:
-        raise UsageError("input_shapes goes with verify only")
+        raise UsageError("input_shapes can only be used with verify")
     return build(InsertOptions, values, verify=DataRequest(input_shapes=shapes) if verify else None)
 
 
@@ -129,11 +129,11 @@ def _goal(values: Values, said: Speech) -> AccuracyGoal | None:
     if min_sqnr is None and max_loss is None:
         limits = f"{said('min_sqnr')} or {said('max_metric_loss')}"
         for name, given, why in (
-            ("pareto", has_curve, "it writes the states that the search measures"),
-            ("sensitivity", measured is not None, "it saves the search what was measured before"),
+            ("pareto", has_curve, "it writes the candidate models of a search"),
+            ("sensitivity", measured is not None, "it stores the measurements of a search"),
         ):
             if given:
-                raise UsageError(f"{said(name)} goes with {limits} only: {why}")
+                raise UsageError(f"{said(name)} needs {limits}: {why}, and only a limit starts a search")
         return None
     return AccuracyGoal(
         min_sqnr_db=min_sqnr, max_metric_loss=max_loss, whole_curve=has_curve, sensitivity_file=measured
@@ -157,13 +157,13 @@ def _source(values: Values, said: Speech, *, needed: bool, measured: bool) -> So
     if "calib_data" in values or values.get("random_calibration", False):
         return calibration_data(values, said)
     if said.is_python and "samples" in values:
-        raise UsageError("samples goes with data only")
+        raise UsageError("samples can only be used with data")
     if needed and measured:
         raise UsageError(
             f"no calibration data is given; {said('validation_data')} only measures the accuracy",
             hint=said.either(
-                "`--calib-data DATA` as well, with other samples; alone, it is divided into both",
-                "pass data as well, with other samples; alone, it is divided into both",
+                "add `--calib-data DATA` with other samples; without validation data, it is divided into both",
+                "add data with other samples; without validation_data, it is divided into both",
             ),
         )
     if needed:
@@ -184,14 +184,14 @@ def _cached(values: Values, said: Speech) -> CachedRanges | None:
     cache, force = values.pop("calibration_cache", None), values.pop("force", False)
     if cache is None:
         if force:
-            raise UsageError(f"{said('force')} goes with {said('calibration_cache')} only")
+            raise UsageError(f"{said('force')} can only be used with {said('calibration_cache')}")
         return None
     if values.pop("random_calibration", False) or values.pop("seed", None) is not None:
-        raise UsageError(f"{said('calibration_cache')} excludes {said('random_calibration')} and {said('seed')}")
+        raise UsageError(
+            f"{said('calibration_cache')} cannot be used with {said('random_calibration')} or {said('seed')}"
+        )
     path = values.pop("calib_data", None)
     data = _files(values, path)
     if path is None and data.samples is not None:
-        raise UsageError(
-            f"{said('samples')} goes with {_data(said)} only: ranges from a file are of the samples they are of"
-        )
+        raise UsageError(f"{said('samples')} can only be used with {_data(said)}: a ranges file fixes its samples")
     return CachedRanges(path=cache, force=force, data=data if path is not None else None)

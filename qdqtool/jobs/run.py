@@ -123,8 +123,8 @@ def _of_another_file(engine: LoadedEngine, model: Model) -> Iterator[str]:
     if engine.stored is None or model.path is None or engine.stored.model_sha256 == fingerprint(model.path).sha256:
         return
     yield (
-        f"{engine.loaded.file} was built from another file than {model.path}: from '{engine.stored.model}', as its "
-        "manifest says"
+        f"{engine.loaded.file} was built from another model file than {model.path}: its manifest names "
+        f"'{engine.stored.model}'"
     )
 
 

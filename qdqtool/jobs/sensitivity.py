@@ -86,7 +86,7 @@ def measure_sensitivity(
     with runs_for(recipe) as runs:
         inputs = gather_inputs(settled.model, sources, recipe, runs, progress)
         if inputs.choosing is None:
-            raise UsageError("there are no samples to run", hint="name the data beside the ranges")
+            raise UsageError("there are no samples to run", hint="give the data in addition to the ranges")
         ready = ready_for(inputs.prepared.model, recipe.high_precision).model
         index = index_to_plan(ready)
         planned = planner_for(recipe, inputs.plan_data()).plan(index)

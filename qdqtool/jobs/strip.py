@@ -74,8 +74,8 @@ def strip_model(
         lost, *others = stripped.report.warnings
         more = f" (and {len(others)} more)" if others else ""
         raise ModelError(
-            f"the float model would not compute what the quantized one does: {lost}{more}",
-            hint="`--drop-clipping` writes it all the same",
+            f"the float model would compute other results than the quantized model: {lost}{more}",
+            hint="`--drop-clipping` writes it anyway",
         )
     require_loadable(stripped.model, source)
     saved = save_model(stripped.model, output, external_data=external_data)

@@ -110,7 +110,7 @@ def make_column(spec: InputSpec, dtype: np.dtype[np.generic], shape: tuple[int, 
     if not batched and len(shape) != rank + 1:
         raise UsageError(
             f"{place} has shape {list(shape)}; the model takes {spec}, with samples along the first axis",
-            hint="add the axis of the batch in front: array[None]" if len(shape) == rank - 1 else None,
+            hint="add the batch axis first: array[None]" if len(shape) == rank - 1 else None,
         )
     return StoredColumn(spec.name, dtype, shape, False, spec.batch if batched else 1, batched)
 
@@ -135,7 +135,9 @@ def fit_labels(labels: StoredColumn, columns: Sequence[StoredColumn], count: int
         if fitted.samples == count and fitted.filler in {column.filler for column in columns}:
             return replace(fitted, fill=False)
     counts = ", ".join(f"{column.name} {column.shape[0]}" for column in columns if column.shape)
-    raise UsageError(f"{source}: '{LABELS}' has {labels.shape[0]} rows, and the inputs have others: {counts}")
+    raise UsageError(
+        f"{source}: '{LABELS}' has {labels.shape[0]} rows, but the inputs have other numbers of rows: {counts}"
+    )
 
 
 def common_count(columns: Sequence[StoredColumn], source: object) -> int:

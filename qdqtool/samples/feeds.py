@@ -61,7 +61,7 @@ class Survey:
         raise UsageError(
             f"{path}: {self.constant} of {self.samples} samples hold a single value: sample {number} is "
             f"{value} throughout",
-            hint="look at what makes the samples; --allow-constant-data uses them as they are",
+            hint="check the code that makes the samples; --allow-constant-data uses them anyway",
         )
 
 
@@ -98,8 +98,8 @@ class Feeds:
             given += 1
         if given < len(self):
             raise UsageError(
-                f"{self.description.source} gave {len(self)} samples when they were checked and {given} afterwards",
-                hint="it must give the same samples each time it is read",
+                f"{self.description.source} had {len(self)} samples when they were checked, but {given} later",
+                hint="the data must give the same samples each time it is read",
             )
 
     def renamed(self, names: Mapping[str, str]) -> "Feeds":
@@ -231,7 +231,7 @@ def _read(path: DataPlace, specs: Sequence[InputSpec], options: ReadOptions | No
     legal = ", ".join(load_unit(readers, name).ACCEPTS for name in unit_names(readers))
     if not path.exists():
         raise UsageError(f"data {path}: no such file or folder", hint=f"data may be: {legal}")
-    problem = "holds nothing that is read as data" if path.is_dir() else "is of no known kind"
+    problem = "holds no data of a known kind" if path.is_dir() else "is not of a known kind"
     raise UsageError(
         f"data {path} {problem}; legal: {legal}",
         hint="a Python script reads anything else: its load_data() yields a dict of arrays for each run",
@@ -241,7 +241,7 @@ def _read(path: DataPlace, specs: Sequence[InputSpec], options: ReadOptions | No
 def _required(options: ReadOptions | None, path: Path, kind: str) -> ReadOptions:
     if options is None:
         raise UsageError(
-            f"{path} is a {kind}, and options of preprocessing are not taken here",
+            f"{path} is a {kind}, which this command cannot read, because it has no options of preprocessing",
             hint="save the inputs as .npz; or read the files in a Python script, whose load_data() yields a dict of "
             "arrays for each run",
         )
@@ -265,7 +265,9 @@ def _check_array(array: Array, spec: InputSpec, where: str) -> None:
 def _type_hint(array: Array, spec: InputSpec) -> str:
     hint = f"convert it first: array.astype('{spec.dtype}')"
     if array.dtype == np.uint8 and np.dtype(spec.dtype).kind == "f":
-        return f"{hint}; of images also the range: most networks take 0 to 1, or normalized values, instead of 0 to 255"
+        return (
+            f"{hint}; for images, convert the range too: most networks take 0 to 1 or normalized values, not 0 to 255"
+        )
     return hint
 
 

@@ -226,7 +226,7 @@ def _array(value: Any, place: str) -> Array:
     # NumPy saves types of other packages, such as bfloat16, as bytes without their meaning.
     if array.dtype.kind not in "biufc" or array.dtype.isbuiltin == 2:
         raise UsageError(
-            f"{place} of type {type(value).__name__} holds {array.dtype}, no numbers that NumPy knows",
+            f"{place} of type {type(value).__name__} holds {array.dtype}, which NumPy does not know as numbers",
             hint="give arrays of numbers, such as float32",
         )
     return array

@@ -130,8 +130,7 @@ class ImageOptions:
     """
 
     preset: str | None = _image(
-        "How images become the input of the model: imagenet, clip, yolo, opencv, caffe, tensorflow or unit "
-        "(`qdqtool explain data`).",
+        "Preprocessing of images: imagenet, clip, yolo, opencv, caffe, tensorflow or unit (`qdqtool explain data`).",
         text("NAME"),
         name="image_preset",
     )
@@ -150,11 +149,9 @@ class ImageOptions:
         "crop: the share of each side that remains, as 0.875.", number("X"), name="image_crop_ratio"
     )
     pad_color: Color | None = _image("letterbox: R,G,B or one number, 0 to 255.", _COLOR, name="image_pad_color")
-    size: tuple[int, int] | None = _image(
-        "Height and width, where the model leaves them open.", _SIZE, name="image_size"
-    )
+    size: tuple[int, int] | None = _image("Height and width, if the model leaves them open.", _SIZE, name="image_size")
     channels: Channels | None = _image(
-        "rgb, bgr or grey.  [default: grey where there is one channel]",
+        "rgb, bgr or grey.  [default: grey for one channel]",
         _word("channels", "ORDER"),
         name="image_channels",
     )
@@ -162,16 +159,14 @@ class ImageOptions:
         "nchw or nhwc.  [default: by the shape of the input]", _word("layout", "LAYOUT"), name="image_layout"
     )
     pixel_range: PixelRange | None = _image(
-        "What the pixels are mapped to before mean and std: 0..1, 0..255 or -1..1.",
+        "Range of the pixels before mean and std: 0..1, 0..255 or -1..1.",
         _word("pixel_range", "LOW..HIGH"),
         name="image_range",
     )
     mean: tuple[float, ...] | None = _image(
         "Subtract these numbers from the channels in their order, in units of the range.", _NUMBERS, name="image_mean"
     )
-    std: tuple[float, ...] | None = _image(
-        "Divide the channels by these numbers after that.", _NUMBERS, name="image_std"
-    )
+    std: tuple[float, ...] | None = _image("Then divide the channels by these numbers.", _NUMBERS, name="image_std")
 
     def __post_init__(self) -> None:
         for name, legal in CHOICES.items():
@@ -224,15 +219,15 @@ class SoundOptions:
         name="sound_rate",
     )
     length: int | None = _sound_or_text(
-        "Values of a window in time, where the model leaves them open.", integer("N", 1), name="sound_length"
+        "Values of a window in time, if the model leaves them open.", integer("N", 1), name="sound_length"
     )
     hop: int | None = _sound_or_text(
-        "Values from the start of a window to that of the next.  [default: the length]",
+        "Values from the start of one window to the start of the next.  [default: the length]",
         integer("N", 1),
         name="sound_hop",
     )
     sample_range: SampleRange | None = _sound_or_text(
-        "Whether full scale is 1 or 32768.  [default: -1..1]", choice(*RANGES), name="sound_range"
+        "Range of the values: full scale is 1 or 32768.  [default: -1..1]", choice(*RANGES), name="sound_range"
     )
 
     def __post_init__(self) -> None:
@@ -255,13 +250,13 @@ class TextOptions:
     """
 
     tokenizer: Path | None = _sound_or_text(
-        "tokenizer.json, which makes token ids of the lines of a .txt file.", file("FILE")
+        "tokenizer.json, which turns the lines of a .txt file into token ids.", file("FILE")
     )
     length: int | None = _sound_or_text(
-        "Tokens of a sample, where the model leaves them open.", integer("N", 1), name="text_length"
+        "Tokens of a sample, if the model leaves them open.", integer("N", 1), name="text_length"
     )
     pad_token: str | None = _sound_or_text(
-        "What fills short lines.  [default: as the tokenizer says]", text("TOKEN"), name="text_pad_token"
+        "Token that fills short lines.  [default: that of the tokenizer]", text("TOKEN"), name="text_pad_token"
     )
 
     def __post_init__(self) -> None:

@@ -75,7 +75,9 @@ def shapes_hint(
                     words = shlex.join([option, spell_shapes(shapes), *spell_value_options(values)])
                     return f"give data, or shapes, for example: `{words}`"
                 problems.append(problem)
-    return f"give data, or shapes of {', '.join(inputs)} that fit all inputs; the usual ones do not: {problems[0]}"
+    return (
+        f"give data, or shapes of {', '.join(inputs)} that fit all inputs; the usual shapes do not fit: {problems[0]}"
+    )
 
 
 def _sized(

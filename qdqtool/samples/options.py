@@ -38,7 +38,7 @@ SHAPES = Kind(
     takes_commas=True,
 )
 VALUES = replace(SHAPES, keyword="Values", metavar="NAME:16000", read=parse_numbers, take=named_values)
-SEVERAL = "several with commas, or the option again."
+SEVERAL = "separate several with commas, or repeat the option."
 """The end of help texts of options with shapes or values."""
 DATA = file("DATA", "DataLike")
 
@@ -53,7 +53,8 @@ class ReadOptions:
         text: The preprocessing of text.
         labels: A CSV file with the label of each image or sound file; None to use folder names as labels.
         preview: The PNG file to write, which shows the first images after preprocessing; None to write nothing.
-        recorded: The preprocessing in a quantized model or a ranges file; used for options that are not requested.
+        recorded: The preprocessing that a quantized model or a ranges file records, for options that the user does not
+            set.
     """
 
     images: ImageOptions = field(default_factory=ImageOptions)
@@ -65,7 +66,7 @@ class ReadOptions:
     )
     preview: Path | None = option(
         None,
-        "Write a picture of the first images as the network sees them.",
+        "Write a picture of the first images after preprocessing.",
         output("FILE.png", is_binary=True),
         section=IMAGES,
     )
@@ -92,8 +93,8 @@ class ReadOptions:
         ]
         if given:
             raise UsageError(
-                f"{source} holds {holds}, which has no use for {' and '.join(given)}",
-                hint="leave them out, or name the data that they are for",
+                f"{source} holds {holds}: {' and '.join(given)} cannot be used",
+                hint="leave these options out, or name the data that they apply to",
             )
 
 
@@ -118,7 +119,7 @@ _SAID: Mapping[str, str] = {
 MEDIA = tuple(each.name for each in declared(ReadOptions))
 OF_CALIBRATION = ("labels", "preview")
 """The options of files that do not apply to validation data."""
-_GOES_WITH = {"image": "a folder of images", "sound": "a folder of sound files", "text": "a text file"}
+_NEEDED = {"image": "a folder of images", "sound": "a folder of sound files", "text": "a text file"}
 
 
 def require_data(values: Values, has_data: bool, said: Speech, names: Iterable[str] = MEDIA) -> None:
@@ -131,12 +132,12 @@ def require_data(values: Values, has_data: bool, said: Speech, names: Iterable[s
     if given is not None and not has_data:
         kind = "text" if given == "tokenizer" else given.partition("_")[0]
         raise UsageError(
-            f"{said(given)} goes with {_GOES_WITH.get(kind, _GOES_WITH['image'])}, and no such data is given",
+            f"{said(given)} needs {_NEEDED.get(kind, _NEEDED['image'])}, and no such data is given",
             hint=said.either("name it with --calib-data, which is the same as --data", "pass data"),
         )
 
 
-SAMPLES = "Use only so many samples."
+SAMPLES = "Use only this many samples."
 CONSTANT_DATA = "Use samples that hold one value throughout, such as zeros; they are refused otherwise."
 
 

@@ -87,7 +87,7 @@ class SpooledItems:
             raise self._failure
         number = len(self._places)
         self._failure = UsageError(
-            f"{self._source} was interrupted at item {number}", hint="make a new one: what it has left is not known"
+            f"{self._source} was interrupted at item {number}", hint="make a new one: the remaining items are not known"
         )
         try:
             item = self._take(number)
@@ -101,12 +101,12 @@ class SpooledItems:
         if self._is_endless and len(self._places) >= MOST_ITEMS:
             raise UsageError(
                 f"{self._source} gave {MOST_ITEMS} items and has more; it may never end",
-                hint="say how many samples to use: samples=N",
+                hint="give the number of samples to use: samples=N",
             )
         if self._bytes > MOST_BYTES:
             raise UsageError(
                 f"{self._source} gave {self._bytes >> 30} GiB in {len(self._places)} items and has more",
-                hint="say how many samples to use: samples=N",
+                hint="give the number of samples to use: samples=N",
             )
 
     def _read(self, stream: IO[bytes], number: int) -> Item:

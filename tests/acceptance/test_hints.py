@@ -196,7 +196,7 @@ CASES = {
     ),
     "no data to calibrate": Case("calibrate float.onnx -o r2.json", "`--calib-data DATA`; or, for a trial", fills=DATA),
     "validation data alone": Case(
-        "quantize float.onnx --validation-data data.npz -o q2.onnx", "`--calib-data DATA` as well, with", fills=DATA
+        "quantize float.onnx --validation-data data.npz -o q2.onnx", "add `--calib-data DATA` with other", fills=DATA
     ),
     "a goal that no model keeps": Case(
         "quantize float.onnx --calib-data data.npz --min-sqnr 200 -o q2.onnx", "`--min-sqnr {}`; or {}", code=1
@@ -210,7 +210,7 @@ CASES = {
     ),
     "float16 as a fallback": Case(
         "quantize float.onnx --calib-data data.npz --min-sqnr 10 --fallback fp16 -o q2.onnx",
-        "`--high-precision-dtype fp16` makes float16",
+        "`--high-precision-dtype fp16` stores the layers that stay in float",
         leaves=("--fallback", "fp16"),
     ),
     "a fallback without a goal": Case(
@@ -253,7 +253,7 @@ CASES = {
     ),
     "several open inputs": Case("check open_q.onnx", "give data, or shapes, for example: `{}`"),
     "a mode without ranges": Case(
-        "calibrate float.onnx --quantize-mode int8-weight-only --random-calibration -o r2.json", "` needs none"
+        "calibrate float.onnx --quantize-mode int8-weight-only --random-calibration -o r2.json", "` needs no ranges"
     ),
     "a pattern that matches nothing": Case(
         "quantize float.onnx --calib-data data.npz -o q2.onnx --nodes-to-exclude nothing",
@@ -261,7 +261,7 @@ CASES = {
         leaves=("--nodes-to-exclude", "nothing"),
     ),
     "a model that is quantized already": Case(
-        "quantize q.onnx --calib-data data.npz -o q2.onnx", "`--existing keep` quantizes only what is float in it"
+        "quantize q.onnx --calib-data data.npz -o q2.onnx", "`--existing keep` quantizes only the float nodes"
     ),
     "a target without a parser": Case(
         "validate q.onnx --parser", "add `--target {}`", then=(0, 1), needs="tensorrt_rtx"
@@ -288,7 +288,7 @@ CASES = {
     ),
     "ranges that are none": Case(
         "quantize float.onnx --calibration-cache broken.json -o q2.onnx",
-        "`qdqtool calibrate MODEL --calib-data DATA -o RANGES` writes one; `qdqtool explain other-tools`",
+        "`qdqtool calibrate MODEL --calib-data DATA -o RANGES` writes a ranges file; `qdqtool explain other-tools`",
         fills={"DATA": "data.npz", "RANGES": "r3.json"},
     ),
     "our ranges as those of another tool": Case(
@@ -305,7 +305,7 @@ CASES = {
         fills={"SHARD...": "shard1.json shard2.json", "RANGES": "r3.json"},
     ),
     "too many shards": Case(
-        "calibrate float.onnx --calib-data data.npz --shard 1/99 -o r3.json", "the most is {}: `--shard 1/{}`"
+        "calibrate float.onnx --calib-data data.npz --shard 1/99 -o r3.json", "at most {} are possible: `--shard 1/{}`"
     ),
     "equalized ranges": Case(
         "convert-ranges equalized.json --to npz -o r.npz",
@@ -379,7 +379,7 @@ CASES = {
     "a limit that is none": Case(
         "check q.onnx --max-weight-steps nan --samples 1", "`--max-weight-steps inf` leaves the limit out"
     ),
-    "a folder that is not there": Case("strip q.onnx -o new/deep/f.onnx", "make it first: `mkdir -p {}`"),
+    "a folder that is not there": Case("strip q.onnx -o new/deep/f.onnx", "create it first: `mkdir -p {}`"),
     "external data beside a stream": Case(
         "strip q.onnx -o /dev/null --external-data always", "name a file: `-o OUT.onnx`"
     ),
@@ -557,7 +557,7 @@ CASES = {
 }
 
 ELSEWHERE = {
-    "`--force` inserts it all the same": "tests/jobs/test_insert.py gives the option",
+    "`--force` inserts this one anyway": "tests/jobs/test_insert.py gives the option",
     "` lists the kernels": "tests/jobs/test_inspect_engine.py inspects engines",
     "fix the shapes instead of --opt-shapes": "tests/engines/build/test_build_model.py pastes it",
     "qdqtool does not know this message": "tests/engines/build/test_refusal.py pastes it",
@@ -566,7 +566,7 @@ ELSEWHERE = {
     "finds the smallest model with this message": "tests/engines/build/test_refusal.py pastes the command",
     "a fault of TensorRT; `": "tests/engines/build/test_parser_answer.py has the model",
     "`--drop-clipping` writes": "tests/jobs/test_strip.py asks for both",
-    "the model no longer fits": "needs a model above 2 GiB",
+    "one file, but the fixed model": "needs a model above 2 GiB",
     "`git lfs pull`": "needs a repository with git lfs",
     "other --input-shapes and --input-values may pass; `--skip-validate`": "tests/jobs/test_build.py pastes it",
     "nvidia-smi": "needs a GPU",
@@ -576,7 +576,7 @@ ELSEWHERE = {
     "give samples: `--data DATA`": "needs a GPU; tests/engines/gpu/test_tensorrt_runner.py asks for it",
     "runs it on the CPU": "needs a GPU",
     "lists the driver and the versions": "needs a GPU",
-    "give the float one: `--against": "needs a GPU; tests/jobs/test_bench.py follows it",
+    "give the engine of the float model: `--against": "needs a GPU; tests/jobs/test_bench.py follows it",
     "install it: `": "test_what_is_to_be_installed_exists",
     "`pip ": "test_what_is_to_be_installed_exists",
     "builds without one": "needs TensorRT without a GPU",
@@ -584,14 +584,14 @@ ELSEWHERE = {
     "`qdqtool doctor` lists what works here": "tests/engines/build/test_parser_answer.py has no parser",
     "`--verbose-log FILE` keeps its log": "the hint of a builder that crashes has it too",
     "`--existing keep`, or another source": "tests/quantization/planning/test_existing_pairs.py refuses to replace",
-    "quantizes the whole model anew": "tests/quantization/planning/test_existing_pairs.py has the model",
+    "quantizes the whole model again": "tests/quantization/planning/test_existing_pairs.py has the model",
     "a fault of qdqtool": "no model is known that gives it",
     "the same calibration again": "tests/quantization/ranges/test_checkpoint.py goes on with one",
     "remove it from the recipe": "tests/cli/test_recipe_file.py names it on the command line",
     "`--no-build` converts without an engine": "tests/jobs/conversion/test_convert.py takes the builder away",
     "`dask scheduler` prints": "tests/quantization/cluster/test_connection.py starts one",
     "name the address that `dask scheduler` prints": "the same",
-    "`dask scheduler` starts one": "the same",
+    "`dask scheduler` starts a scheduler": "the same",
     "of the worker: {}": "tests/quantization/cluster/test_machine.py has other versions",
     "on each machine: `dask worker": "tests/quantization/cluster/test_collector.py starts them",
     "of this machine, or `--shard`": "tests/quantization/cluster/test_task.py has another processor",

@@ -77,7 +77,7 @@ def test_wrong_values_are_told_with_what_is_legal(model: Path, keywords: dict[st
 
 
 def test_keywords_of_images_need_images(model: Path):
-    with pytest.raises(UsageError, match="goes with a folder of images, and no such data is given"):
+    with pytest.raises(UsageError, match="needs a folder of images, and no such data is given"):
         qdqtool.check_model(model, image_preset="unit")
     with pytest.raises(UsageError, match="holds arrays"):
         qdqtool.calibrate(model, np.ones((4, 3, 8, 8), np.float32), image_preset="unit")

@@ -60,7 +60,7 @@ def test_validation_data_of_any_kind_measures(tmp_path: Path):
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
-        ({"no_build": True, "refit": True}, "refit is for an engine"),
+        ({"no_build": True, "refit": True}, "refit needs an engine"),
         ({"min_sqnrs": 3}, "min_sqnr"),
         ({"backend": "trt"}, "tensorrt"),
         ({"save_plan": "p.json"}, "save_plan"),

@@ -53,7 +53,7 @@ def test_a_plan_is_put_into_a_model_in_memory(tmp_path: Path):
     by_words = qdqtool.insert_plan(proto, DIGITS / "plan.toml", weights="qdq").output_model
     assert by_words is not None
     assert len(by_words.proto.graph.node) > len(report.output_model.proto.graph.node)
-    with pytest.raises(UsageError, match="input_shapes goes with verify only"):
+    with pytest.raises(UsageError, match="input_shapes can only be used with verify"):
         qdqtool.insert_plan(proto, DIGITS / "plan.toml", input_shapes={"image": (1, 1, 8, 8)})
 
 

@@ -176,12 +176,16 @@ def test_a_metric_reads_labels_of_python_data():
 @pytest.mark.parametrize(
     ("data", "more", "message"),
     [
-        (ROWS, {"random_calibration": True}, "data and random_calibration exclude each other"),
-        (ROWS, {"seed": 3}, "seed goes with random_calibration only"),
-        (None, {"samples": 3}, "samples goes with data only"),
-        (None, {"random_calibration": True, "calibration_cache": "r"}, "calibration_cache excludes random_calibration"),
-        (ROWS, {"force": True}, "force goes with calibration_cache only"),
-        (ROWS, {"pareto": "p.json"}, "pareto goes with min_sqnr or max_metric_loss only"),
+        (ROWS, {"random_calibration": True}, "data and random_calibration cannot be used together"),
+        (ROWS, {"seed": 3}, "seed can only be used with random_calibration"),
+        (None, {"samples": 3}, "samples can only be used with data"),
+        (
+            None,
+            {"random_calibration": True, "calibration_cache": "r"},
+            "calibration_cache cannot be used with random_calibration",
+        ),
+        (ROWS, {"force": True}, "force can only be used with calibration_cache"),
+        (ROWS, {"pareto": "p.json"}, "pareto needs min_sqnr or max_metric_loss"),
     ],
 )
 def test_what_contradicts_each_other_is_told(data: Any, more: dict[str, Any], message: str):

@@ -139,7 +139,7 @@ def test_ranges_and_reports_record_the_preprocessing_and_another_one_is_noticed(
 def test_options_of_images_without_data_are_refused_and_never_ignored(words, model, monkeypatch, capsys):
     monkeypatch.chdir(model.parent)
     assert run(words[0], model, *words[1:]) == 2
-    assert "goes with a folder of images, and no such data is given" in capsys.readouterr().err
+    assert "needs a folder of images, and no such data is given" in capsys.readouterr().err
 
 
 def test_shards_of_a_folder_merge_to_the_bytes_of_one_run(model, tmp_path):

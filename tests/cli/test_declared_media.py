@@ -110,4 +110,4 @@ def test_a_vocabulary_that_the_model_lacks_is_told(reader, tmp_path, capsys):
 )
 def test_options_without_data_are_refused(option, kind, listener, tmp_path, capsys):
     assert run("quantize", listener, "--random-calibration", option, "-o", tmp_path / "out.onnx") == 2
-    assert f"{option.partition('=')[0]} goes with {kind}, and no such data is given" in capsys.readouterr().err
+    assert f"{option.partition('=')[0]} needs {kind}, and no such data is given" in capsys.readouterr().err

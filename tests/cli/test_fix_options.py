@@ -137,8 +137,8 @@ def test_the_json_report_lists_every_change(fix, write, tmp_path: Path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("a.onnx --fix", "a fixed model needs one place to go to"),
-        ("a.onnx --fix --in-place --diff", "a fixed model needs one place to go to"),
+        ("a.onnx --fix", "exactly one output must be chosen for the fixed model"),
+        ("a.onnx --fix --in-place --diff", "exactly one output must be chosen for the fixed model"),
         ("a.onnx --unsafe-fixes", "--unsafe-fixes needs --fix or --diff"),
         ("a.onnx -o out.onnx", "-o needs --fix or --diff"),
         ("a.onnx b.onnx --fix -o c.onnx", "-o names one file for 2 models"),

@@ -94,7 +94,7 @@ def test_layers_that_are_not_known_are_said_to_be(runners, capsys):
 
 
 def test_a_gate_without_a_second_engine_is_refused(folder):
-    with pytest.raises(UsageError, match="--speedup compares two engines") as failed:
+    with pytest.raises(UsageError, match="--speedup needs a second engine") as failed:
         bench_engine("int8.engine", speedup=SpeedupGate(1.2))
     assert "`--against FLOAT.engine`" in failed.value.hint
 

@@ -399,7 +399,7 @@ def test_a_model_and_a_baseline_that_are_swapped_are_refused() -> None:
         text_model('<ir_version: 10, opset_import: ["": 21]> g (float[N] x) => (float[N] y) { y = Identity (x) }'),
     )
     assert check_model(quantized, baseline=model).baseline_qdq == 0
-    with pytest.raises(UsageError, match="they are swapped") as refused:
+    with pytest.raises(UsageError, match="the two are swapped") as refused:
         check_model(model, baseline=quantized)
     assert refused.value.hint == "`qdqtool check FLOAT.onnx --baseline FLOAT.onnx`"
 

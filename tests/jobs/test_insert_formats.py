@@ -197,7 +197,7 @@ def test_tensorrt_for_rtx_builds_nvfp4_and_refuses_e8m0(tmp_path: Path) -> None:
         ({"scale_format": "float8e4m3fn"}, "scale_scale is absent"),
         ({"scale_scale": 0.1}, "scale_scale needs scale_format"),
         ({"scale_format": "float8e8m0", "scale_scale": 0.1}, "stores scales as they are"),
-        ({"scale_format": "int32", "scale_scale": 0.1}, "scale_format is int32, to which nothing is quantized"),
+        ({"scale_format": "int32", "scale_scale": 0.1}, "scale_format is int32, which cannot store scales"),
         ({"scale_format": "float8e8m3"}, "unknown; legal: .*did you mean 'float8e8m0'"),
         ({"scale_format": "float8e4m3fn", "scale_scale": -1.0}, "scale is -1; every scale must be finite"),
         ({"scale_format": "float8e4m3fn", "scale_scale": 1e-6}, "above 0.000448, the largest that float8e4m3fn holds"),

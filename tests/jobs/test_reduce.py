@@ -191,10 +191,10 @@ def test_large_weights_that_are_needed_go_beside_the_result(tmp_path: Path, monk
     ("fails", "options", "said"),
     [
         ("", {}, "--fails is empty"),
-        ("python x.py", {}, "does not say where the model goes"),
+        ("python x.py", {}, "has no placeholder for the model"),
         ("python 'x.py {}", {}, "cannot be split into words"),
-        (f"{sys.executable} -c pass {{}}", {"match": "("}, "no regular expression"),
-        (f"{sys.executable} -c 1/0 {{}}", {}, "fails alike on a model that only copies its inputs"),
+        (f"{sys.executable} -c pass {{}}", {"match": "("}, "not a regular expression"),
+        (f"{sys.executable} -c 1/0 {{}}", {}, "fails in the same way on a model that only copies its inputs"),
         ("build", {"options": ("--no-such-option",)}, "No such option"),
     ],
 )

@@ -129,7 +129,7 @@ def test_an_engine_that_was_built_from_another_file_is_told(content, data, monke
     with_runners(monkeypatch, {"e.engine": engine()})
     write_manifest(data.parent, b"vtrt", content)
     report = check_model(MODEL, data=data, options=options(data.parent, min_sqnr=60))
-    told = [warning for warning in report.warnings if "was built from another file" in warning]
+    told = [warning for warning in report.warnings if "was built from another model file" in warning]
     assert len(told) == (content == b"another")
     assert all("'model.file'" in warning for warning in told)
 

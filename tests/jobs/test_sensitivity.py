@@ -141,7 +141,7 @@ def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     measured = tmp_path / "s.json"
     with monkeypatch.context() as patch:
         _count_runs(patch, stop_at=150)
-        with pytest.raises(Interrupted, match=r"kept in .*s.json: the same command goes on from there"):
+        with pytest.raises(Interrupted, match=r"kept in .*s.json: the same command continues from there"):
             _quantized(tmp_path / "a.onnx", measured)
     assert not (tmp_path / "a.onnx").exists()
     kept = msgspec.json.decode(measured.read_bytes())["entries"]

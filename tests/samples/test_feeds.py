@@ -152,7 +152,7 @@ def test_copies_of_one_sample_are_reported(model: Path):
 @pytest.mark.parametrize(
     ("array", "hint"),
     [
-        (np.zeros((1, 3, 8, 8), np.uint8), "of images also the range: most networks take 0 to 1"),
+        (np.zeros((1, 3, 8, 8), np.uint8), "for images, convert the range too: most networks take 0 to 1"),
         (np.ones((1, 3, 8, 8)), "convert it first: array.astype('float32')"),
         (np.ones((1, 8, 8, 3), np.float32), "the channels are last in the data: array.transpose(0, 3, 1, 2)"),
         (np.ones((1, 3, 8, 9), np.float32), None),

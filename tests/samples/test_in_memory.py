@@ -138,7 +138,7 @@ def test_data_without_labels_says_where_to_put_them() -> None:
     with pytest.raises(UsageError, match="list, item 1 has no right answers") as refused:
         list(load_feeds(hold_data(some), X).with_labels())
     assert not isinstance(refused.value, NoLabelsError)
-    with pytest.raises(UsageError, match="'labels' has 5 rows, and the inputs have others: x 6"):
+    with pytest.raises(UsageError, match="'labels' has 5 rows, but the inputs have other numbers of rows: x 6"):
         list(load_feeds(hold_data({"x": ROWS, "labels": np.arange(5)}), X).with_labels())
     labels = (InputSpec("labels", F32, ("N", 2, 3)),)
     with pytest.raises(NoLabelsError, match="is an input of the model"):
@@ -171,7 +171,7 @@ WRONG: dict[str, tuple[Callable[[], object], tuple[InputSpec, ...], str]] = {
     "nothing": (lambda: iter(()), X, "tuple_iterator has no samples"),
     "empty list": (list, X, "list has no samples"),
     "no rows": (lambda: ROWS[:0], X, "array has no samples"),
-    "strings": (lambda: (word for word in ("a", "b")), X, "generator, item 0 of type str holds <U1, no numbers"),
+    "strings": (lambda: (word for word in ("a", "b")), X, "generator, item 0 of type str holds <U1, which NumPy"),
     "strings later": (lambda: iter([ROWS, "b"]), X, "list_iterator, item 1 of type str holds <U1"),
     "None": (lambda: [ROWS, None], X, "list, item 1 of type NoneType holds object"),
     "ragged": (lambda: [[[1.0], [1.0, 2.0]]], X, "list, item 0 of type list is no array: setting an array element"),
@@ -229,7 +229,7 @@ def test_an_iterator_that_failed_fails_in_the_next_pass_too() -> None:
 
 def test_types_that_others_added_to_numpy_are_refused_since_a_file_would_lose_them() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    with pytest.raises(UsageError, match="array of type ndarray holds bfloat16, no numbers that NumPy knows"):
+    with pytest.raises(UsageError, match="array of type ndarray holds bfloat16, which NumPy does not know as numbers"):
         hold_data(ROWS.astype(ml_dtypes.bfloat16))
 
 

@@ -261,4 +261,6 @@ def test_an_example_that_only_a_run_can_refuse():
 
     proto.graph.node[-1].attribute[0].g.CopyFrom(proto.graph.node[-1].attribute[1].g)
     proto.graph.node[-1].attribute[0].name = "then_branch"
-    assert hint(proto, dims).startswith("give data, or shapes of x that fit all inputs; the usual ones do not: Conv")
+    assert hint(proto, dims).startswith(
+        "give data, or shapes of x that fit all inputs; the usual shapes do not fit: Conv"
+    )

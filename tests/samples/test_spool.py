@@ -62,7 +62,7 @@ def test_an_iterator_without_end_is_stopped(monkeypatch: pytest.MonkeyPatch) -> 
     assert len([*SpooledItems(Source(3), "data", is_endless=True)]) == 3
     with pytest.raises(UsageError, match="data gave 3 items and has more; it may never end") as caught:
         list(SpooledItems(Source(4), "data", is_endless=True))
-    assert caught.value.hint == "say how many samples to use: samples=N"
+    assert caught.value.hint == "give the number of samples to use: samples=N"
     assert len([*SpooledItems(Source(9), "data", is_endless=False)]) == 9
     monkeypatch.setattr(spool, "MOST_BYTES", 100)
     with pytest.raises(UsageError, match="data gave 0 GiB in 1 items and has more"):

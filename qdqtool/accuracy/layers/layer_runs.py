@@ -140,7 +140,7 @@ class LayerRuns:
             yield
         except KeyboardInterrupt:
             raise Interrupted(
-                f"interrupted; {len(self.cache)} measurements are kept in {path}: the same command goes on from there"
+                f"interrupted; {len(self.cache)} measurements are kept in {path}: the same command continues from there"
             ) from None
         finally:
             labels = [layer.leader.label for layer in self.layers]

@@ -134,7 +134,7 @@ class _Switcher(SwitchBuilder):
         readers = _readers(entry)
         if entry.output is None or not (readers or entry.output.is_output) or self._index.qdq.makes_scales(entry):
             return
-        problem = "it stands in a local function" if entry.node.scope.in_function else ""
+        problem = "it is in a local function" if entry.node.scope.in_function else ""
         source = self._index.qdq.quantizer_of(entry)
         if not problem and source is not None:
             problem = self._add_activation(entry, source, readers)

@@ -240,7 +240,7 @@ def _measured(zeroed: ZeroedTensor, samples: int) -> DegenerateTensor:
         of=1,
         scale=zeroed.scale,
         action=(
-            f"NOT clipped: {zeroed.share:.4%} of the values that are not 0 become 0 on {samples} samples; look at it "
+            f"NOT clipped: {zeroed.share:.4%} of the nonzero values become 0 on {samples} samples; look at it "
             "with method auto, which counts values and can clip outliers, or exclude the nodes that read it"
         ),
     )

@@ -132,16 +132,18 @@ def check_folder(folder: Path, names: FileNames, inputs: Iterable[Path]) -> tupl
     Args:
         folder: The folder. Its parent must exist.
         names: The files that may be made.
-        inputs: Files that are read, or that are separate outputs.
+        inputs: Files that the conversion reads, and outputs outside the folder. The conversion must not replace them.
 
     Raises:
         OutputError: The folder is a file, or its parent does not exist; or a name is too long.
         UsageError: A file that may be made is an input, or it exists and no conversion made it.
     """
     if folder.exists() and not folder.is_dir():
-        raise OutputError(f"output {folder} is a file; a conversion writes several", hint="name a folder: `-o FOLDER`")
+        raise OutputError(
+            f"output {folder} is a file, but a conversion writes several files", hint="name a folder: `-o FOLDER`"
+        )
     if not folder.parent.is_dir():
-        hint = f"make it first: `mkdir -p {shlex.quote(str(folder.parent))}`"
+        hint = f"create it first: `mkdir -p {shlex.quote(str(folder.parent))}`"
         raise OutputError(f"folder {folder.parent} does not exist", hint=hint)
     for name in names.kinds:
         destination(folder / name)
@@ -150,13 +152,13 @@ def check_folder(folder: Path, names: FileNames, inputs: Iterable[Path]) -> tupl
     for path in inputs:
         if path.resolve() in taken:
             raise UsageError(
-                f"{path} is given to the conversion, which would also write or remove it; inputs are never overwritten",
+                f"the conversion would overwrite or remove {path}, which it was given; inputs are never overwritten",
                 hint="name another folder: `-o FOLDER`",
             )
     for name in (*names.kinds, REPORT, PAGE):
         if name not in earlier and (folder / name).exists():
             raise UsageError(
-                f"{folder / name} is there already, and is not what the report.json of a conversion lists",
+                f"{folder / name} exists already, and report.json does not list it, or it was changed since",
                 hint="move it away, or name another folder: `-o FOLDER`",
             )
     return earlier

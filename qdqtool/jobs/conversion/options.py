@@ -74,14 +74,14 @@ class ConvertOptions:
 
     def __post_init__(self) -> None:
         if self.quantize.ranges_file is not None or self.quantize.plan_file is not None:
-            raise ArgumentError("quantize names a file for ranges or plan; a conversion writes both into its folder")
+            raise ArgumentError("quantize sets ranges_file or plan_file, but a conversion writes both into its folder")
         if self.check.engine is not None or self.check.outputs is not None:
             raise ArgumentError(
-                "check names an engine or outputs, but the model does not exist yet; check it afterwards"
+                "check sets engine or outputs, but the quantized model does not exist yet; check it later"
             )
 
         if self.build is not None and self.build.calib_data is not None:
-            raise ArgumentError("build names calibration data; a conversion takes that of quantize")
+            raise ArgumentError("build sets calib_data, but a conversion uses the calibration data of quantize")
 
     @property
     def target(self) -> str:

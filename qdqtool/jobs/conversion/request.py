@@ -45,4 +45,4 @@ def _refuse_idle(given: Collection[str], said: Speech) -> None:
     """Raise if an engine option is given although no engine is built."""
     for (step, name), each in step_options().items():
         if step == "build" and name != _OF_OTHERS_TOO and each.name in given:
-            raise UsageError(f"{said(each.name)} is for an engine, and {said('no_build')} asks for none")
+            raise UsageError(f"{said(each.name)} needs an engine, but {said('no_build')} builds none")

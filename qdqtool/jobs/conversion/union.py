@@ -50,7 +50,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "samples": "those of quantize",
         "seed": "that of quantize",
         "engine": "an earlier step makes it",
-        "outputs": "the model of which they could be does not exist before",
+        "outputs": "the quantized model does not exist before the conversion",
     },
 }
 """Options of the commands that ``convert`` does not have, with the reason."""
@@ -62,21 +62,21 @@ _PREFIXED = frozenset(
 
 _HELP: Mapping[str, Mapping[str, str]] = {
     "build": {
-        "compute_capabilities": "GPUs to validate and to build for, as 8.6,8.9 or sm86,sm89. Without it tensorrt-rtx "
-        "builds for 8.0,8.6,8.9,12.0,12.1, less those that lack a type of the model; tensorrt for the GPU in the "
-        "machine.",
-        "skip_validate": "Let the builder have the model without validating it for its release first; the step "
-        "validate runs all the same.",
+        "compute_capabilities": "GPUs to validate and to build for, as 8.6,8.9 or sm86,sm89. Without it, tensorrt-rtx "
+        "builds for those of 8.0,8.6,8.9,12.0,12.1 that have all types of the model; tensorrt builds for the GPU in "
+        "the machine.",
+        "skip_validate": "Build without validating the model for the builder's release first; the step validate "
+        "still runs.",
     },
     "validate": {
         "targets": "Other targets to validate for, as onnx, ort-cpu, or a release as tensorrt-10.8. Several with "
         "commas.  [default: that of --target]"
     },
     "check": {
-        "min_sqnr": "Fail where a float output has a lower signal to noise ratio. No layer stays in float for it.",
+        "min_sqnr": "Fail if a float output has a lower signal to noise ratio. This limit keeps no layer in float.",
         "min_agreement": "Share of every integer, boolean and string output that equals the baseline's; 0.9 with "
         "--check-min-sqnr or --min-cosine.",
-        "max_metric_loss": "Fail where the metric loses more against the float model. No layer stays in float for it.",
+        "max_metric_loss": "Fail if the metric loses more against the float model. This limit keeps no layer in float.",
         "save_outputs": "Write the outputs of the reference, in the layout that `qdqtool check --outputs` reads.",
     },
 }

@@ -34,7 +34,7 @@ def _paragraphs(report: ReduceReport, proto: onnx.ModelProto | None) -> Iterator
         yield "On the whole model:"
         yield _block(str(report.before))
     if not report.stable:
-        yield "The failure is not stable: the same command did not fail alike twice on the same model."
+        yield "The failure is not stable: two runs of the same command on the same model had different results."
     yield "## Model"
     counts = (f"| nodes | {before.nodes} | {after.nodes} |", f"| bytes | {before.bytes} | {after.bytes} |")
     yield "\n".join(("| | before | after |", "|---|---|---|", *counts))

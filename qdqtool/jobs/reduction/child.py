@@ -81,7 +81,7 @@ def run_child(
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
-    """End a child if it still runs, and all processes that it started."""
+    """If a child still runs, end it and all processes that it started."""
     if child.poll() is not None:
         return
     _signal(child, signal.SIGTERM)

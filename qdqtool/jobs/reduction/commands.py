@@ -198,7 +198,7 @@ def parse_command(text: str, options: Sequence[str]) -> tuple[str, ...]:
     words = tuple(PLACEHOLDER if word == "MODEL" else word for word in words)
     if not any(PLACEHOLDER in word for word in words):
         raise UsageError(
-            f"the command {shlex.join(words)!r} does not say where the model goes",
+            f"the command {shlex.join(words)!r} has no placeholder for the model",
             hint=f"write {PLACEHOLDER} for the path of the model: `--fails {shlex.quote(shlex.join(words) + ' {}')}`",
         )
     return words
@@ -242,7 +242,7 @@ def refuse_wrong_use(failure: Failure, command: Command) -> None:
     if isinstance(command, OwnCommand) and (failure.kind, failure.detail) == (Kind.EXIT, "2"):
         raise UsageError(
             f"`qdqtool {command.name}` does not run: {failure.message.removeprefix('error: ')}",
-            hint=f"options of {command.name} follow behind --; --input-shapes of reduce itself fixes dynamic inputs",
+            hint=f"give options of {command.name} after --; to fix dynamic inputs, use --input-shapes of reduce",
         )
 
 

@@ -27,13 +27,16 @@ class ReduceOptions:
 
     options: tuple[str, ...] = ()
     match: str | None = option(
-        None, "A run fails where it prints this, whatever its exit code is.", text("REGEX"), section="What fails"
+        None, "Count a run as failed if it prints this, whatever its exit code is.", text("REGEX"), section="What fails"
     )
     timeout: float = option(TIMEOUT, "Stop a run after this time.", number("SECONDS", 0), section="What fails")
     input_shapes: Mapping[str, tuple[int, ...]] = option(
-        {}, f"Fix the shape of an input first, and fold what that decides; {SEVERAL}", SHAPES, section="What fails"
+        {},
+        f"Fix the shape of an input first, and fold nodes that become constant; {SEVERAL}",
+        SHAPES,
+        section="What fails",
     )
-    max_runs: int = option(1000, "End the search after so many runs.", integer(minimum=4), section="Search")
+    max_runs: int = option(1000, "End the search after this many runs.", integer(minimum=4), section="Search")
     report: Path | None = option(
         None,
         "The bug report to write, as Markdown.  [default: that of --output with the suffix .md]",

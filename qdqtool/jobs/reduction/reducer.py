@@ -192,8 +192,8 @@ class Reducer:
         failure = self._search.observe(_that_does_nothing(self._given))
         if failure is not None and failure.is_like(self._search.failure):
             raise UsageError(
-                f"the command fails alike on a model that only copies its inputs, so {self._given.path} is not the "
-                f"cause: {failure.message or failure.kind.value}"
+                f"the command fails in the same way on a model that only copies its inputs, so {self._given.path} is "
+                f"not the cause: {failure.message or failure.kind.value}"
             )
 
     def _take(self, name: str, step: Callable[[Search], None]) -> None:

@@ -1,4 +1,4 @@
-"""What the inputs of nodes receive: the Q/DQ steps that a tensor passed, also through operators that move values."""
+"""Find the Q/DQ nodes that a tensor passes before a node reads it, also through operators that only move values."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -13,7 +13,7 @@ class _Attention(QuantizableOp):
 
     op_types = ("Attention",)
     stays_float = (
-        "TensorRT computes it whole in float, and no pair can stand on the Softmax inside; attention written as"
+        "TensorRT computes it in float, because no pair can be inserted at its inner Softmax; attention written as"
         " MatMul, Softmax, MatMul is quantized"
     )
 

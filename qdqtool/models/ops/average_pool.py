@@ -13,7 +13,7 @@ class _AveragePool(QuantizableOp):
     """
 
     op_types = ("AveragePool", "GlobalAveragePool")
-    stays_float = "TensorRT for RTX averages in float, so that a pair in front would only round"
+    stays_float = "TensorRT for RTX averages in float, so a pair before it would only add rounding"
     on_request = True
 
 

@@ -21,7 +21,7 @@ class _ConvTranspose(ProductOp):
     channel_layout = ChannelLayout.FIRST
     is_convolution = True
     takes_batchnorm = True
-    stays_float = "TensorRT for RTX runs it in float whatever its pairs"
+    stays_float = "TensorRT for RTX runs it in float, with and without pairs"
     on_request = True
     no_kernel = (TensorProto.BFLOAT16,)
     no_turing_kernel = (TensorProto.BFLOAT16,)

@@ -8,7 +8,7 @@ class _DeformConv(QuantizableOp):
     """DeformConv, which reads its input at positions that another input gives; TensorRT has a float plugin for it."""
 
     op_types = ("DeformConv",)
-    stays_float = "TensorRT knows it as a float plugin only"
+    stays_float = "TensorRT has only a float plugin for it"
 
 
 TRAITS = {"DeformConv": Traits(is_layer=True, multiplies_inside=True)}

@@ -97,7 +97,7 @@ def _indices(term: str) -> tuple[str, ...]:
 
 
 def _implied(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the output of an equation without an arrow, as in NumPy: ``...``, then indices that occur once, sorted."""
+    """Return the output indices without an arrow, as in NumPy: the ellipsis, then all that occur once, sorted."""
     counts = Counter((*left, *right))
     dots = [ELLIPSIS] if ELLIPSIS in counts else []
     return (*dots, *sorted(index for index, count in counts.items() if count == 1 and index != ELLIPSIS))

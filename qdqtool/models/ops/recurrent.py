@@ -13,7 +13,7 @@ class _Recurrent(QuantizableOp):
 
     op_types = ("GRU", "LSTM", "RNN")
     stays_float = (
-        "TensorRT computes its steps in float whatever its pairs: its state is a float tensor inside the layer"
+        "TensorRT computes its steps in float, with and without pairs: its state is a float tensor inside the layer"
     )
 
 

@@ -115,7 +115,7 @@ CHANGES = (
     ),
     ReleaseChange(
         since="10.10",
-        summary="a Q to uint8 is taken and computed as int8, where it was refused; output_dtype of a DQ",
+        summary="a Q to uint8, which was refused before, is computed as int8; output_dtype of a DQ",
         evidence="changelog of the parser for uint8; its source in the states of 10.8 and 10.10",
         brings=frozenset({"DequantizeLinear.output_dtype"}),
         before={"uint8_as_int8": False},

@@ -14,8 +14,8 @@ TARGET = replace(
 
 RELEASES = Releases(
     title="TensorRT",
-    verified="not run by us: changelog and source of its ONNX parser, and the names in its Python packages; what they "
-    "do not tell is taken to be as in TensorRT 11",
+    verified="not run by us: from changelog and source of its ONNX parser, and names in its Python packages; the rest "
+    "as in TensorRT 11",
     numbers=(*(f"10.{minor}" for minor in range(17)), *(f"11.{minor}" for minor in range(5))),
     changes=CHANGES,
 )

@@ -178,9 +178,9 @@ def check_convertible(node: NodeView, version: int) -> None:
     if is_endless(node.proto):
         raise _refusal(node, version, "a term of its equation has more than one ellipsis")
     if _passes(node, version, _CHANGED_MEANING) and not _means_the_same(node):
-        raise _refusal(node, version, "the operator means something else there")
+        raise _refusal(node, version, "the operator has another meaning there")
     if _passes(node, version, _MENDED) and node.is_parametric:
-        raise _refusal(node, version, "it takes an attribute from the caller of the function")
+        raise _refusal(node, version, "it gets an attribute from the caller of the function")
 
 
 def _passes(node: NodeView, version: int, limits: Mapping[str, int]) -> bool:

@@ -96,14 +96,14 @@ def _check_distinct_scopes(view: GraphView) -> None:
     counts = Counter(scope.path for scope in view.scopes)
     twice = next((path for path, count in counts.items() if count > 1), None)
     if twice is not None:
-        raise ModelError(f"the model defines '{display(twice)}' twice: a function, or a body of one node")
+        raise ModelError(f"the model defines '{display(twice)}' twice, as a function or as a body of one node")
 
 
 def _check_dense(view: GraphView) -> None:
     name = next((name for scope in view.scopes for name in _sparse_names(scope)), None)
     if name is not None:
         raise ModelError(
-            f"the opset cannot be raised: '{name}' is a sparse constant, which onnx's version converter does not take",
+            f"the opset cannot be raised: '{name}' is a sparse constant, which onnx's version converter refuses",
             hint="store it as a dense initializer, or export the model again with a later opset",
         )
 

@@ -67,7 +67,7 @@ class ReaderWalk:
         if not value.uses:
             raise ImmovableFactors(f"nothing reads '{value.name}'")
         if not steps:
-            raise ImmovableFactors("the way to its readers is too long")
+            raise ImmovableFactors("too many nodes are between it and its readers")
         for use in value.uses:
             yield from self._through(use, value, layout, steps)
 
@@ -197,7 +197,7 @@ def _norm(node: NodeView, layout: ChannelLayout, constants: Constants) -> _Sourc
     if node.attribute("axis", -1) != -1:
         raise ImmovableFactors("it normalizes over more than the last axis")
     if len(node.proto.output) > 1:
-        raise ImmovableFactors("it also returns what it found, mean or variance")
+        raise ImmovableFactors("it also returns the mean or the variance")
     channels = stored_vector(node, 1, None, constants)
     source = _Source(PointKind.NORM, node, layout, channels, vectors=[(node, 1)])
     if node.input_name(2):
@@ -230,7 +230,7 @@ def _point(source: _Source, index: ModelIndex) -> RescalingPoint:
 
 
 def _behind_bias(source: _Source, tensor: Value, constants: Constants) -> Value:
-    """Return the output of an Add of a stored vector (a bias) if only this Add reads ``tensor``, else ``tensor``."""
+    """If the only reader of ``tensor`` is an Add of a stored bias, return its output; otherwise return ``tensor``."""
     if len(tensor.uses) != 1 or tensor.is_output or not tensor.uses[0].node.is_op("Add"):
         return tensor
     add, output = tensor.uses[0].node, tensor.uses[0].node.output()

@@ -77,7 +77,7 @@ def check_restorable(quantizer: QdqNode, bounds: ImposedBounds, index: ModelInde
     if bounds == NO_BOUNDS or bounds.is_relu:
         return
     if quantizer.data is None or index.types.elem_type(quantizer.data) not in FLOATS:
-        raise UnknownBoundsError("it does the work of a Clip, and the type of its input is not known")
+        raise UnknownBoundsError("it replaces a Clip, and the type of its input is not known")
 
 
 def restore(

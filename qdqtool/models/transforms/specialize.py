@@ -121,7 +121,7 @@ def require_fitting(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -
     node = index.view.scope(wrong[0].scope).nodes[wrong[0].position]
     raise UsageError(
         f"the shapes of the inputs do not fit together at {node.op_type} node '{node.label}': {wrong[0].text}",
-        hint="leave them out: without shapes, those of the data are taken, and a command without data proposes some",
+        hint="leave the shapes out: then those of the data are used, and a command without data proposes shapes",
     )
 
 

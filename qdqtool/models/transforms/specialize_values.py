@@ -140,7 +140,7 @@ def _is_fixed(name: str, given: Sequence[float], fixed: Mapping[str, Array]) -> 
         raise UsageError(
             f"--input-values gives input '{name}' {list(given)}; the model has it as a constant of "
             f"{fixed[name].tolist()}",
-            hint="give the same value, or begin with the model that still has the input",
+            hint="give the same value, or start from the model that still has the input",
         )
     return True
 
@@ -164,7 +164,7 @@ def _shape(value: onnx.ValueInfoProto, count: int) -> tuple[int, ...]:
     """Return the shape of an input. A vector of dynamic length gets the length of the given values."""
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
-        raise UsageError(f"input '{value.name}' declares no shape, so that --input-values cannot fix it")
+        raise UsageError(f"input '{value.name}' declares no shape, so --input-values cannot fix it")
     extents = [known_size(dim) for dim in kind.shape.dim]
     if extents == [None]:
         return (count,)
@@ -172,7 +172,7 @@ def _shape(value: onnx.ValueInfoProto, count: int) -> tuple[int, ...]:
     if len(known) < len(extents):
         shape = "x".join(str(extent or 1) for extent in extents)
         raise UsageError(
-            f"input '{value.name}' has open dimensions, so that --input-values cannot fix it",
+            f"input '{value.name}' has open dimensions, so --input-values cannot fix it",
             hint=f"give its shape too, for example: `--input-shapes {shlex.quote(f'{value.name}:{shape}')}`",
         )
     return known

@@ -65,7 +65,7 @@ def strip_from(source: Model) -> Transformed[Stripped]:
     builder = StripEdits(index)
     builder.add_all()
     warnings = tuple(
-        f"{each.node} may do the work of a Relu or Clip that cannot be put back: {each.reason}" for each in builder.lost
+        f"{each.node} may replace a Relu or Clip that cannot be restored: {each.reason}" for each in builder.lost
     )
     stripped = Stripped(tuple(builder.removed), tuple(builder.kept), warnings, tuple(map(_describe, builder.restored)))
     return Transformed(apply_edits(index.model, builder.edits), stripped)

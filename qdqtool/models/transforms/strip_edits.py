@@ -107,7 +107,7 @@ class StripEdits:
         for entry in scales:
             assert entry.output is not None
             if not {use.node for use in entry.uses} <= self._gone:
-                self._keep(entry, "the scales that it makes are still read")
+                self._keep(entry, "another node still reads its scales")
                 continue
             self._remove(entry)
             self._note(entry, "scale", entry.output.name)
@@ -253,7 +253,7 @@ class StripEdits:
             output = entry.output
             readers = {use.node for use in entry.uses}
             if output is None or output.is_output or not readers or not readers <= self._gone:
-                self._keep(entry, "its codes are read by something else than a DequantizeLinear, or by nothing")
+                self._keep(entry, "its codes are not read, or not only by DequantizeLinear")
                 if entry.data in self._stands_for:
                     assert entry.data is not None
                     name = self._stands_for[entry.data]

@@ -128,7 +128,7 @@ def hop_into(scope: Scope, node: NodeView) -> Hop:
 
 
 class _Lifter:
-    """Returns tensors through enclosing scopes, scope by scope, until they are outputs of the main graph."""
+    """Makes inner tensors outputs of the main graph; each enclosing scope returns them as additional outputs."""
 
     def __init__(self, view: GraphView) -> None:
         self._view = view
@@ -162,7 +162,7 @@ class _Lifter:
         if scope.owner.is_op("Scan") and scope.opset >= FIRST_SCAN_WITHOUT_BATCH:
             _extend_scan(scope.owner.proto)
             return self._through_loop(scope, scope.owner, name, elem_type)
-        self._problems.append(f"it stands in a body of {scope.owner.op_type}, which cannot return more outputs")
+        self._problems.append(f"it is in a body of {scope.owner.op_type}, which cannot return more outputs")
         return []
 
     def _graph_output(self, scope: Scope, name: str) -> Tap:
@@ -173,7 +173,7 @@ class _Lifter:
 
     def _through_if(self, scope: Scope, owner: NodeView, name: str, elem_type: int | None) -> list[Tap]:
         if elem_type is None:
-            self._problems.append("it stands in a branch of If and its type is unknown")
+            self._problems.append("it is in a branch of If, and its type is unknown")
             return []
         parent = _parent(scope)
         for attribute, graph in node_bodies(owner.proto):

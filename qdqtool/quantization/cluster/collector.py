@@ -61,8 +61,8 @@ class CalibrationCluster:
         broken = [worker for worker, has in found.items() if not has]
         if broken:
             raise CapabilityError(
-                f"worker {broken[0]} got another model than the one on this machine",
-                hint="the model must not change while it is calibrated",
+                f"worker {broken[0]} received another model than the one on this machine",
+                hint="do not change the model during the calibration",
             )
         self._sent.update(found)
 
@@ -197,8 +197,8 @@ class ClusterCollector(CollectedRanges):
                 last = time.monotonic()
             elif time.monotonic() - last > GONE_SECONDS:
                 raise CapabilityError(
-                    f"all workers of {self._cluster.name} are gone, and none came back within {GONE_SECONDS:.0f} s",
-                    hint="start workers, and run the same command again: it goes on from the samples that are done",
+                    f"{self._cluster.name} lost all workers, and none reconnected within {GONE_SECONDS:.0f} s",
+                    hint="start workers, and run the same command again: it continues after the finished samples",
                 )
         if isinstance(found, QdqError):
             raise found
@@ -219,7 +219,7 @@ def _result(batch: Batch, future: Future[Answer], scheduler: str) -> Answer | No
     except KilledWorker:
         raise CapabilityError(
             f"samples {batch.start} to {batch.stop - 1} ended every worker process that ran them",
-            hint="memory may have run out, or a library crashed: the logs of the workers say more",
+            hint="read the logs of the workers: memory may have run out, or a library crashed",
         ) from None
     except Exception as error:
         # The class of this error has moved between releases of Dask.
@@ -229,7 +229,7 @@ def _result(batch: Batch, future: Future[Answer], scheduler: str) -> Answer | No
             return None
         raise CapabilityError(
             f"samples {batch.start} to {batch.stop - 1} fail on the workers: {type(error).__name__}: {error}",
-            hint="the logs of the workers say more",
+            hint="read the logs of the workers",
         ) from error
     return answer
 

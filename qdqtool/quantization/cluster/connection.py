@@ -94,7 +94,7 @@ class Cluster:
             found = self._client.run(function, *arguments, workers=workers, on_error="return")
         for worker, answer in found.items():
             if isinstance(answer, Exception) and not _has_left(answer):
-                raise CapabilityError(f"worker {worker} fails: {answer}", hint="its log says more")
+                raise CapabilityError(f"worker {worker} fails: {answer}", hint="read the log of the worker")
         return {worker: answer for worker, answer in found.items() if not isinstance(answer, Exception)}
 
     def tell(self, function: Callable[..., Any], *arguments: Any) -> None:
@@ -136,8 +136,8 @@ def _has_left(error: Exception) -> bool:
 def scheduler_gone(name: str) -> CapabilityError:
     """Return the error for a scheduler that answered before and no longer does."""
     return CapabilityError(
-        f"scheduler {name} does not answer any more",
-        hint="start it again, and run the same command again: it goes on from the samples that are done",
+        f"scheduler {name} no longer answers",
+        hint="start it again, and run the same command again: it continues after the finished samples",
     )
 
 
@@ -192,7 +192,7 @@ def require_dask() -> None:
         import distributed  # noqa: F401  it requires dask
     except ImportError:
         raise CapabilityError(
-            "--dask takes Dask's package distributed, which is not installed", hint="`pip install distributed`"
+            "--dask needs Dask's package distributed, which is not installed", hint="`pip install distributed`"
         ) from None
 
 
@@ -207,7 +207,7 @@ def _require_scheduler(address: str) -> None:
             raise _unreachable(address, error) from None
     if kind != "Scheduler":
         raise CapabilityError(
-            f"{address} is a Dask {kind.lower()} and no scheduler", hint="name the address that `dask scheduler` prints"
+            f"{address} is a Dask {kind.lower()}, not a scheduler", hint="name the address that `dask scheduler` prints"
         )
 
 
@@ -230,7 +230,7 @@ def _unreachable(scheduler: str, error: Exception) -> CapabilityError:
         )
     return CapabilityError(
         f"no Dask scheduler answers at {scheduler} within {CONNECT_SECONDS} s",
-        hint="`dask scheduler` starts one and prints its address; `--dask local:2` needs none",
+        hint="`dask scheduler` starts a scheduler and prints its address; `--dask local:2` needs none",
     )
 
 

@@ -48,7 +48,7 @@ def _carried(slot: Slot, before: GraphView, after: GraphView, kept: Collection[_
     uses = (*(ref for ref in slot.uses if ref in now), *added)
     if not uses:
         raise ModelError(
-            f"tensor '{slot.tensor}' has no reader any more once the opset is raised to {after.main.opset}",
+            f"no node reads tensor '{slot.tensor}' after the opset is raised to {after.main.opset}",
             hint=f"export the model again with opset {after.main.opset} or later",
         )
     return replace(slot, uses=uses)

@@ -61,9 +61,9 @@ class ChannelScales:
 
     Attributes:
         channels: Number of channels.
-        grouped: Neighboring channels that share a point.
-        smallest: The smallest scale of each point, float64; 0 if a channel of the point has no scale.
-        largest: The largest scale of each point; 0 if no channel of the point has a scale.
+        grouped: Number of neighboring channels for each entry of ``smallest`` and ``largest``.
+        smallest: The smallest scale of each group of channels, float64; 0 if a channel of the group has no scale.
+        largest: The largest scale of each group; 0 if no channel of the group has a scale.
         dead: Number of channels without a scale.
     """
 

@@ -34,11 +34,11 @@ def degenerate_values(entry: ProposedSlot, seen: TensorRange, found: Threshold) 
     """Yield unusual properties of the calibration values of one activation."""
     scale = found.amax / entry.scheme.format.high
     if seen.count > 1 and seen.min == seen.max != 0:
-        yield _of(entry, "constant", scale, f"always {seen.min:g}, which is one code exactly")
+        yield _of(entry, "constant", scale, f"always {seen.min:g}, which one code stores exactly")
     if found.apart is not None:
         yield _of(entry, found.apart, scale, f"clipped at {found.amax:g}: {found.reason}")
     elif seen.histogram is not None and (share := _zeroed(seen.histogram, scale)) > ZEROED:
-        action = f"NOT clipped: {share:.4%} of the values that are not 0 become 0; exclude what reads it, or mend it"
+        action = f"NOT clipped: {share:.4%} of the nonzero values become 0; exclude its readers, or change the model"
         yield _of(entry, "strays", scale, action)
 
 

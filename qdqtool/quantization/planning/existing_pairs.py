@@ -81,7 +81,7 @@ def settle_existing(source: Model, recipe: Recipe) -> ResolvedModel:
     if recipe.existing is Existing.REFUSE:
         raise UsageError(
             f"the model is quantized already: it has {count} Q/DQ nodes",
-            hint="`--existing keep` quantizes only what is float in it, `--existing replace` takes its Q/DQ out first, "
+            hint="`--existing keep` quantizes only the float nodes, `--existing replace` removes the Q/DQ first, "
             "and `qdqtool strip MODEL -o OUT.onnx` writes the float model",
         )
     stripped = strip_from(source)
@@ -95,7 +95,7 @@ def settle_existing(source: Model, recipe: Recipe) -> ResolvedModel:
 
 def existing_hint(existing: Existing | None) -> str:
     """Return the end of a hint about faults of kept Q/DQ; empty if no Q/DQ are kept."""
-    return "; `--existing replace` quantizes the whole model anew" if existing is Existing.KEEP else ""
+    return "; `--existing replace` quantizes the whole model again" if existing is Existing.KEEP else ""
 
 
 def notes_beside(model: Model, notes: Notes) -> Notes:
@@ -202,7 +202,7 @@ def refuse_nothing(slots: Sequence[ProposedSlot], skipped: Sequence[SkippedNode]
     if slots:
         return
     if not skipped:
-        raise UsageError("nothing can be quantized: the model has no operator that gains from it")
+        raise UsageError("nothing can be quantized: no operator of the model gains from quantization")
     first = min(skipped, key=lambda node: node.reason.on_request)
     more = f" (and {len(skipped) - 1} more {'node' if len(skipped) == 2 else 'nodes'})" if len(skipped) > 1 else ""
     raise UsageError(f"nothing is left to quantize: '{first.node}' ({first.op_type}): {first.reason.text}{more}")

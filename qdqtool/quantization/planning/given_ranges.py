@@ -53,8 +53,8 @@ def fit_scales(given: ConstantScales, shape: Shape | None, scheme: QuantScheme, 
         raise ScalesProblem(given.problem)
     if given.format != scheme.format.name:
         mode = modes.with_weights(given.format)
-        takes = f", which --quantize-mode {mode} takes" if mode not in (None, modes.DEFAULT) else ""
-        raise ScalesProblem(f"has {given.format} codes in the file, {scheme.format} here{takes}")
+        takes = f"; --quantize-mode {mode} uses such codes" if mode not in (None, modes.DEFAULT) else ""
+        raise ScalesProblem(f"has {given.format} codes in the file, but {scheme.format} is needed{takes}")
     extents = static_shape(shape)
     if extents is None:
         raise ScalesProblem("has an unknown shape")
@@ -69,20 +69,21 @@ def fit_scales(given: ConstantScales, shape: Shape | None, scheme: QuantScheme, 
 
 def _single(given: ConstantScales) -> Scales:
     if given.block_size is not None:
-        raise ScalesProblem(f"has blocks of {given.block_size} in the file, one scale here")
+        raise ScalesProblem(f"has blocks of {given.block_size} in the file, but one scale is needed")
     if given.values.size > 1:
-        raise ScalesProblem(f"has {given.values.size} scales in the file, one here")
+        raise ScalesProblem(f"has {given.values.size} scales in the file, but one is needed")
     return given.values.reshape(())
 
 
 def _by_channel(given: ConstantScales, shape: tuple[int, ...], axis: int) -> Scales:
     if given.block_size is not None:
-        raise ScalesProblem(f"has blocks of {given.block_size} in the file, one scale a channel here")
+        raise ScalesProblem(f"has blocks of {given.block_size} in the file, but one scale a channel is needed")
     if given.values.size == 1:
         return np.full(shape[axis], given.values.item())
     if given.values.size != shape[axis] or given.values.ndim != 1 or not _is_axis(given.axis, axis, len(shape)):
         where = "" if given.axis is None else f" on axis {given.axis}"
-        raise ScalesProblem(f"has {given.values.size} scales{where} in the file, {shape[axis]} on axis {axis} here")
+        wanted = f"{shape[axis]} on axis {axis}"
+        raise ScalesProblem(f"has {given.values.size} scales{where} in the file, but {wanted} are needed")
     return given.values
 
 
@@ -110,7 +111,7 @@ def _repeated(given: ConstantScales, shape: tuple[int, ...], wanted: Blocked) ->
     if given.values.size == 1:
         return np.full(whole, given.values.item())
     if len(shape) != 2:
-        raise ScalesProblem(f"has scales of channels in the file, and {len(shape)} dimensions")
+        raise ScalesProblem(f"has scales of channels in the file, but {len(shape)} dimensions instead of 2")
     by_channel = _by_channel(given, shape, 1 - wanted.axis)
     return np.broadcast_to(np.expand_dims(by_channel, wanted.axis), whole)
 
@@ -126,7 +127,7 @@ def _table(given: ConstantScales, shape: tuple[int, ...], axis: int, size: int) 
     same = values.ndim == len(shape) and _is_axis(given.axis, axis, len(shape)) and values.shape[axis] == expected[axis]
     if not same or any(own not in (1, extent) for own, extent in zip(values.shape, expected, strict=True)):
         found, wanted = list(values.shape), list(expected)
-        raise ScalesProblem(f"has block scales of shape {found} in the file, {wanted} on axis {axis} here")
+        raise ScalesProblem(f"has block scales of shape {found} in the file, but {wanted} on axis {axis} is needed")
     return np.broadcast_to(values, expected)
 
 
@@ -137,7 +138,7 @@ def _first_taken(ways: list[Fitted], shape: tuple[int, ...], scheme: QuantScheme
             return granularity, scales
     if not ways:
         raise ScalesProblem("has one block in the file, which computes in float")
-    raise ScalesProblem(f"has {ways[0][0]} in the file, which {target.id} does not take")
+    raise ScalesProblem(f"has {ways[0][0]} in the file, which {target.id} does not support")
 
 
 SHOWN = 3
@@ -174,7 +175,7 @@ def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) 
     """Match a file that was already read; see :func:`given_ranges`."""
     index, found = ModelIndex.of(model), read.found
     if not found.constants:
-        recipe.require_ranges(f"it has no use for ranges {path}, which are of activations")
+        recipe.require_ranges(f"it does not use {path}, which has ranges of activations only")
     proposal = propose_for(index, recipe)
     slots, wanted = proposal.slots, [entry.slot for entry in proposal.activations]
     scales, misfits = _fitted(slots, found, index, recipe.target)
@@ -196,7 +197,7 @@ def match_ranges(model: Model, read: ReadEncodings, path: Path, recipe: Recipe) 
         tensors=len(found.names),
         unknown=unknown,
         notes=(
-            *(f"{problem}: scaled by its values" for problem in misfits),
+            *(f"{problem}: its scale was computed from its values" for problem in misfits),
             *remarks,
             *_left_in_float(found, index, recipe),
         ),
@@ -247,7 +248,7 @@ def _source(value: Value, found: Encodings) -> str:
 def _left_in_float(found: Encodings, index: ModelIndex, recipe: Recipe) -> Iterator[str]:
     ranges = () if recipe.mode.needs_ranges else found.ranges.keys() - _constants(index)
     if ranges:
-        yield f"mode '{recipe.quantize_mode}' leaves activations in float: {len(ranges)} ranges of the file have no use"
+        yield f"mode '{recipe.quantize_mode}' leaves activations in float: {len(ranges)} ranges in the file are unused"
 
 
 def _constants(index: ModelIndex) -> set[str]:
@@ -258,15 +259,15 @@ def _constants(index: ModelIndex) -> set[str]:
 def _nothing_fits(path: Path, unknown: tuple[str, ...], wanted: list[str], problems: list[str]) -> UsageError:
     if problems:
         return UsageError(
-            f"{path} has nothing for the tensors that are to be quantized: {problems[0]}",
+            f"{path} has no usable scales of the tensors to quantize: {problems[0]}",
             hint="choose the --quantize-mode that the file was made for; `qdqtool explain other-tools` lists them",
         )
     if not unknown:
-        return UsageError(f"{path} has no range of a tensor that is to be quantized, such as '{wanted[0]}'")
+        return UsageError(f"{path} has no range of any tensor to quantize, such as '{wanted[0]}'")
     near = suggestion(unknown[0], wanted)
     shown = ", ".join(f"'{name}'" for name in unknown[:SHOWN])
     more = f" and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else ""
     return UsageError(
-        f"{path} names no tensor that is to be quantized; the model has no {shown}{more}{near}",
-        hint=f"it was made for another model, or with other names; wanted is for example '{wanted[0]}'",
+        f"{path} names no tensor to quantize; the model has no {shown}{more}{near}",
+        hint=f"it was made for another model, or with other names; a tensor to quantize is '{wanted[0]}'",
     )

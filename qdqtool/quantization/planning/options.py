@@ -65,34 +65,34 @@ class Preparation:
 
     equalize: bool = option(
         True,
-        "Even out the ranges of channels between layers, where that provably changes no result.",
+        "Equalize the ranges of channels between layers, if this provably changes no result.",
         SWITCH,
         section=HOW,
     )
     bias_correction: bool = option(
         True,
-        "Let biases make up for what rounding the weights adds to the mean of each channel.",
+        "Correct the biases: remove the error that rounded weights add to the mean of each channel.",
         SWITCH,
         section=HOW,
     )
     smoothquant: float | Literal["auto"] | None = option(
         "auto",
-        "Make outlier channels behind normalizations smaller and the weights that read them larger: with the best "
-        "alpha for each normalization that has some, or one from 0 to 1 for all.",
+        "Scale down outlier channels after normalizations, and scale up the weights that read them: auto searches "
+        "alpha for each normalization, a number from 0 to 1 is alpha for all.",
         _ALPHA,
         section=HOW,
     )
     awq: bool = option(
         True,
-        "In weight-only modes of 4 bits with data: make weights that meet large inputs larger, and the layer in front "
-        "smaller, where products then lose less on data that chose nothing.",
+        "In 4-bit weight-only modes with data: scale up weights with large inputs, and scale down the layer before, if "
+        "this lowers the error of the products on data that did not choose the factors.",
         choice("auto", "off", values=(True, False)),
         section=HOW,
     )
     float_layer: bool = option(
         True,
-        "With the calibration method auto: leave a layer in float that has at most 1 % of the work and of the weights, "
-        "and alone makes most of the noise at the worst output.",
+        "With the calibration method auto: leave a layer in float if it alone makes most of the noise at the worst "
+        "output, and has at most 1 % of the work and of the weights.",
         SWITCH,
         section=HOW,
     )
@@ -142,7 +142,7 @@ def _modes_help() -> str:
     both = [name for name in modes.in_order() if modes.get(name).needs_ranges]
     weights = [name for name in modes.in_order() if not modes.get(name).needs_ranges]
     return (
-        f"What becomes of activations and weights: {_one_of(both)} for both; {_one_of(weights)} for weights only; "
+        f"Format of activations and weights: {_one_of(both)} for both; {_one_of(weights)} for weights only; "
         "or a signed format of `qdqtool explain formats` for both."
     )
 
@@ -156,7 +156,7 @@ def _one_of(names: Iterable[str]) -> str:
 def _block_sizes_help() -> str:
     sizes = {name: modes.get(name).blocks for name in modes.in_order() if len(modes.get(name).blocks) > 1}
     return " ".join(
-        f"{name}: weights that share a scale, {_one_of(map(str, sorted(legal)))}.  [default: {legal[0]}]"
+        f"{name}: number of weights that share a scale, {_one_of(map(str, sorted(legal)))}.  [default: {legal[0]}]"
         for name, legal in sizes.items()
     )
 
@@ -184,36 +184,35 @@ class RecipeOptions:
     block_size: int | None = option(None, _block_sizes_help, integer(), section=WHAT)
     method: str = option(
         "auto",
-        "How ranges are chosen: max, mse, entropy or percentile for all tensors; or auto, which clips a tensor where "
-        "that lowers its error, or takes one of the others if the outputs keep more with it.",
+        "Method that chooses the ranges: max, mse, entropy or percentile for all tensors; or auto, which clips a "
+        "tensor if this lowers its error, or uses another method if this makes the outputs more accurate.",
         text("METHOD", offers="quantization.ranges.calibrators"),
         name="calibration_method",
         section=HOW,
     )
     percentile: float | None = option(
         None,
-        "percentile: how many of a hundred values are not clipped.  [default: 99.99]",
+        "percentile: percentage of the values that are not clipped.  [default: 99.99]",
         number("P"),
         section=HOW,
     )
     target: str = option(
         "tensorrt",
-        "What the model is for: onnx, ort-cpu, tensorrt or tensorrt-rtx.",
+        "Target of the model: onnx, ort-cpu, tensorrt or tensorrt-rtx.",
         text("TARGET", offers="target_names"),
         section=WHAT,
     )
     selection: SelectionOptions = field(default_factory=SelectionOptions)
     existing: Existing = option(
         Existing.REFUSE,
-        "What becomes of Q/DQ that the model has: refuse such a model, keep them and quantize only what is float, or "
-        "take them out first.",
+        "If the model has Q/DQ: refuse it, keep them and quantize only the float nodes, or replace them.",
         choice("refuse", "keep", "replace", values=Existing),
         section=WHAT,
     )
     input_shapes: Mapping[str, tuple[int, ...]] = option(
-        {}, f"Fix the shape of an input, and fold what that decides; {SEVERAL}", SHAPES, section="Data"
+        {}, f"Fix the shape of an input, and fold nodes that become constant; {SEVERAL}", SHAPES, section="Data"
     )
     input_values: Mapping[str, tuple[float, ...]] = option(
-        {}, f"Make an input a constant, and fold what that decides; {SEVERAL}", VALUES, section="Data"
+        {}, f"Make an input a constant, and fold nodes that become constant; {SEVERAL}", VALUES, section="Data"
     )
     preparation: Preparation = field(default_factory=Preparation)

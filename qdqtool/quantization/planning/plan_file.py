@@ -39,7 +39,8 @@ class PlanEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         tensor: Tensor name, or a glob over tensor names.
         format: Public id of a number format.
         scale: A number, nested lists of numbers, or a reference to a stored array.
-        scale_format: Public id of the format in which the scales are stored; absent for the type of the data.
+        scale_format: Public id of the format in which the scales are stored. If it is absent, scales have the type
+            of the data.
         scale_scale: Real value of one step of the scales, if they are quantized; one number.
         zero_point: A value like ``scale``, in codes; absent for zero.
         axis: For per-axis and blocked scales.
@@ -199,7 +200,7 @@ def _open_store(path: Path, key: str) -> tuple[npt.NDArray[np.generic] | None, l
             return (np.asarray(file[key]) if key in file.files else None), list(file.files)
 
 
-SCALES_ONLY = "this plan keeps its scales alone: inserting it rounds to the nearest codes"
+SCALES_ONLY = "this plan stores only the scales: inserting it rounds to the nearest codes"
 """The addition to the reason of a weight whose codes were chosen with data."""
 
 

@@ -158,7 +158,7 @@ def _refuse_double_claims(matches: list[_Match]) -> None:
                 raise UsageError(
                     f"plan entries {other.number} and {match.number} both quantize tensor "
                     f"'{match.value.qualified_name}' for the same use",
-                    hint="name consumers in both, or drop one",
+                    hint="name different consumers in both, or remove one entry",
                 )
 
 
@@ -196,7 +196,7 @@ def _params(entry: PlanEntry, value: Value, types: TensorTypes, folder: Path) ->
         codes = read_numbers(entry.zero_point, folder, f"zero_point of tensor '{value.name}'")
         zero_point = _codes(codes, fmt, scale.shape)
     if np.any(scale.astype(np.float64) < 0) and not _is_stored(value):
-        raise ArgumentError("a scale is negative, and this is no constant; only stored weights may have such scales")
+        raise ArgumentError("a scale is negative, but only stored weights may have negative scales")
     symmetric = zero_point is None or not zero_point.astype(np.float32).any()
     scheme = QuantScheme(fmt, granularity, symmetric, stored.scheme)
     return QuantParams(scheme, scale, zero_point, stored.params)

@@ -62,7 +62,7 @@ def stored_scale(entry: PlanEntry, given: Array, elem_type: int | None, folder: 
 def _scale_format(name: str) -> NumberFormat:
     fmt = formats.get(name)
     if fmt.first_opset.scale is None and fmt.first_opset.quantize is None:
-        raise ArgumentError(f"scale_format is {fmt}, to which nothing is quantized; usual: float8e4m3fn, float8e8m0")
+        raise ArgumentError(f"scale_format is {fmt}, which cannot store scales; usual: float8e4m3fn, float8e8m0")
     return fmt
 
 

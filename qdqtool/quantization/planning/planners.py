@@ -112,7 +112,7 @@ class WeightPlanner:
         placements: list[Placement] = []
         degenerate: list[DegenerateTensor] = []
         for entry, found in zip(proposal.slots, self._all_derived(proposal.slots, rounded, index), strict=True):
-            reason = entry.reason if found.codes is None else f"{entry.reason}; rounded by the calibration data"
+            reason = entry.reason if found.codes is None else f"{entry.reason}; codes chosen with the calibration data"
             placements += [Placement(slot, found.params, reason, found.codes) for slot in slots[entry.slot]]
             degenerate += degenerate_scales(entry, found.amax, found.rule)
         plan = QuantPlan(tuple(placements))

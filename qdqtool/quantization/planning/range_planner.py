@@ -111,7 +111,7 @@ class _Params:
         if seen is None:
             raise UsageError(
                 f"the ranges have no tensor '{value.qualified_name}', which is to be quantized",
-                hint="calibrate with the same options: other excludes may need other tensors",
+                hint="calibrate with the same options: they decide which tensors have ranges",
             )
         return self._of_activation(entry, value, seen)
 

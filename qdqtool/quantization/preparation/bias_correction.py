@@ -216,7 +216,7 @@ def _site(node: NodeView, constants: Constants) -> _Site | None:
 def _bias_behind(node: NodeView) -> tuple[NodeView, int]:
     output = node.output()
     if output is None or len(output.uses) != 1 or output.is_output or not output.uses[0].node.is_op("Add"):
-        raise WeightProblem("no Add behind it")
+        raise WeightProblem("no Add follows it")
     return output.uses[0].node, 1 - output.uses[0].index
 
 

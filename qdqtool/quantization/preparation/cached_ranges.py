@@ -64,7 +64,7 @@ def ranges_from_cache(model: Model, cache: CachedRanges, recipe: Recipe) -> From
         _require_force(
             cache,
             f"ranges {cache.path} were found on another model, or with other --input-shapes or --input-values",
-            "calibrate this model, or use them all the same with --force",
+            "calibrate this model, or use the ranges anyway with --force",
         )
         forced.append("model")
     feeds = None if cache.data is None else _open_checked(model, cache, cache.data, ranges.record, forced)
@@ -81,7 +81,9 @@ def _open_checked(
     data = replace(data, options=replace(data.options, recorded=record.preprocessing))
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))
     if record.chunk is None:
-        problem = f"an earlier version wrote ranges {cache.path}: it is unknown whether {data.path} is their data"
+        problem = (
+            f"an earlier version wrote ranges {cache.path} without a record of their data: it may not be {data.path}"
+        )
     elif feeds.description.preprocessing != record.preprocessing:
         problem = (
             f"ranges {cache.path} were found on {_preprocessed(record.preprocessing)}, and {data.path} gives "
@@ -95,8 +97,8 @@ def _open_checked(
     _require_force(
         cache,
         problem,
-        "give the data and --samples that they were found on, or --validation-data to measure on other data, or take "
-        "both all the same with --force",
+        "give the data and --samples of the ranges; or measure on other data with --validation-data; or use both "
+        "anyway with --force",
     )
     forced.append("data")
     return feeds

@@ -183,7 +183,7 @@ def calibrate_model(
     """
     recipe.require_ranges(
         "there are no ranges to find",
-        hint=f"`qdqtool quantize MODEL --quantize-mode {recipe.quantize_mode} -o OUT.onnx` needs none",
+        hint=f"`qdqtool quantize MODEL --quantize-mode {recipe.quantize_mode} -o OUT.onnx` needs no ranges",
     )
     model, digests = with_fixed_inputs(source, recipe), list[bytes]()
     feeds = open_feeds(model, data, lambda sample: digests.append(sample_digest(sample)))

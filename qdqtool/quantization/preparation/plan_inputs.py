@@ -156,7 +156,7 @@ def gather_inputs(
     if isinstance(data, CachedRanges):
         if encodings.recognize(data.path) is not None:
             return _given_by_another_tool(with_fixed_inputs(source, recipe), data, recipe, runs, measured)
-        recipe.require_ranges(f"it has no use for ranges {data.path}")
+        recipe.require_ranges(f"it does not use ranges {data.path}")
         return _from_cache(with_fixed_inputs(source, recipe), data, recipe, measured)
     if not recipe.mode.needs_ranges:
         return _without_ranges(with_fixed_inputs(source, recipe), data, recipe, runs, measured)
@@ -164,7 +164,7 @@ def gather_inputs(
         others = (name for name in taken_modes(recipe.target) if not modes.get(name).needs_ranges)
         raise UsageError(
             f"quantize mode '{recipe.quantize_mode}' quantizes activations: it needs calibration data",
-            hint=f"weight-only modes need none: {', '.join(others)}",
+            hint=f"weight-only modes need no data: {', '.join(others)}",
         )
     scope = CalibrationRequest(keep=sources.keep, hold_back=measured is None, trial=sources.trial)
     return _calibrated(calibrate_model(source, data, recipe, runs, progress, scope=scope), recipe, measured)
@@ -193,7 +193,7 @@ def _from_cache(model: Model, cache: CachedRanges, recipe: Recipe, measured: Val
     """Return the inputs of a plan from a ranges file of qdqtool; additional data only measures."""
     if measured is not None and cache.data is not None:
         raise UsageError(
-            "validation data and calibration data beside a ranges file would both measure the accuracy",
+            "with a ranges file, validation data and calibration data would both measure the accuracy",
             hint="give one of --validation-data and --calib-data",
         )
     cached = ranges_from_cache(model, cache, recipe)

@@ -94,7 +94,7 @@ class PreparationMethod(ABC):
     def disagreement(self, asked: Preparation, *, made: bool) -> str:
         """Return why ranges cannot be used with these options; empty if they can."""
         if made and not self.is_allowed(asked):
-            return f"the ranges were found after {self.doing}, which {self.off} forbids"
+            return f"the ranges were found after {self.doing}, but {self.off} is given"
         return ""
 
     def is_allowed(self, asked: Preparation) -> bool:

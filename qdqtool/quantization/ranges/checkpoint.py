@@ -47,9 +47,9 @@ class RangesCheckpoint:
             return None
         if _identity(found) != _identity(wanted):
             raise UsageError(
-                f"{self._path} holds what an interrupted calibration left, with another model, data or options: "
+                f"{self._path} holds an interrupted calibration with another model, data or options: "
                 f"{found.part.done - found.part.start} of {found.part.stop - found.part.start} samples",
-                hint="go on with those, or remove the file, or name another output",
+                hint="continue with its model, data and options, or remove the file, or name another output",
             )
         return found
 
@@ -74,7 +74,7 @@ class RangesCheckpoint:
         self.keep(ranges)
         return Interrupted(
             f"interrupted; {part.done - part.start} of {part.stop - part.start} samples are kept in {self._path}: "
-            "the same command goes on from there"
+            "the same command continues from there"
         )
 
 

@@ -207,8 +207,8 @@ class RangeCollector(CollectedRanges):
         if fault.value is not None:
             raise _nonfinite(fault.value, fault.array, taken.number, self._index, taken.sample)
         raise UsageError(
-            f"{feeds.description.source} gave another sample {taken.number} than when it was checked",
-            hint="it must give the same samples each time it is read; shuffle with a fixed seed",
+            f"sample {taken.number} of {feeds.description.source} changed since it was checked",
+            hint="the data must give the same samples each time it is read; shuffle with a fixed seed",
         )
 
 
@@ -261,5 +261,5 @@ def _nonfinite(value: Value, array: Array, number: int, index: ModelIndex, sampl
     places = f"{bad.size} of {array.size} elements"
     return UsageError(
         f"tensor '{value.qualified_name}' is {bad[0]} on sample {number}, in {places}; {origin}",
-        hint="mend the model or leave the sample out; a scale needs finite values",
+        hint="correct the model or leave the sample out; a scale needs finite values",
     )

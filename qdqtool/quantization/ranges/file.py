@@ -96,7 +96,7 @@ def read_ranges(path: Path) -> Ranges:
     unreadable = {key: entry.unreadable for key, entry in entries.items() if entry.unreadable is not None}
     choosing = _choosing(document.choosing, tensors, path)
     if choosing is not None and (part is None or part.is_whole):
-        raise UsageError(f"ranges {path} have ranges of selection samples, although the calibration has ended")
+        raise UsageError(f"ranges {path} have ranges of selection samples, although the calibration is complete")
     return Ranges(record, tensors, unreadable, part, choosing)
 
 
@@ -127,8 +127,8 @@ def _decode(path: Path) -> RangesFile:
     except OSError as error:
         raise UsageError(f"ranges {path} cannot be read: {error.strerror or error}") from None
     hint = (
-        "`qdqtool calibrate MODEL --calib-data DATA -o RANGES` writes one; `qdqtool explain other-tools` lists "
-        "those of other tools that are read"
+        "`qdqtool calibrate MODEL --calib-data DATA -o RANGES` writes a ranges file; `qdqtool explain other-tools` "
+        "lists the files of other tools that can be read"
     )
     try:
         version = msgspec.json.decode(data, type=dict[str, Any]).get("schema_version")
@@ -156,8 +156,8 @@ def _part(document: RangesFile, path: Path) -> RangesPart | None:
         return None
     if not 0 <= found.start <= found.done <= found.stop <= document.data.samples:
         raise UsageError(
-            f"ranges {path}: part {found.start} to {found.stop} of {document.data.samples} samples, "
-            f"done to {found.done}, contradicts itself"
+            f"ranges {path}: samples {found.start} to {found.stop} of {document.data.samples} and done {found.done} "
+            "contradict each other"
         )
     return RangesPart(found.start, found.stop, found.done)
 
@@ -174,7 +174,8 @@ def _choosing(
         whole = tensors[key]
         if part.count > whole.count or part.min < whole.min or part.max > whole.max:
             raise UsageError(
-                f"ranges {path}: tensor '{key[1]}' has values in the selection samples that it has not in all"
+                f"ranges {path}: tensor '{key[1]}' has more values or a wider range in the selection samples "
+                "than in all samples"
             )
     return found
 
@@ -223,9 +224,9 @@ def _contradictions(found: Histogram, entry: StoredRange) -> Iterator[str]:
     if total != entry.count or found.zeros < 0:
         yield f"has {total} values, {found.zeros} of them zeros; the tensor has {entry.count}"
     elif found.exponent != exponent_for(entry.amax):
-        yield f"has exponent {found.exponent}; a largest magnitude of {entry.amax} has {exponent_for(entry.amax)}"
+        yield f"has exponent {found.exponent}; for largest magnitude {entry.amax} it must be {exponent_for(entry.amax)}"
     elif found.exponent is not None and not found.counts[int(ldexp(entry.amax, -found.exponent))]:
-        yield f"has nothing in the bin of the largest magnitude, {entry.amax}"
+        yield f"has no values in the bin of the largest magnitude, {entry.amax}"
 
 
 def read_stored(path: Path, method: str | None = None, *, force: bool = False) -> Ranges:
@@ -263,10 +264,10 @@ def _require_whole(path: Path, ranges: Ranges) -> None:
     if not part.is_whole:
         raise UsageError(
             f"ranges {path} are of an interrupted calibration, with {held}",
-            hint="run the same calibration again, which goes on where it stopped; quantizing with `--force` takes them "
-            "all the same",
+            hint="run the same calibration again: it continues where it stopped; quantizing with `--force` uses them "
+            "anyway",
         )
     raise UsageError(
         f"ranges {path} are those of a shard, with {held}",
-        hint="join all shards: `qdqtool merge SHARD... -o RANGES`; quantizing with `--force` takes them all the same",
+        hint="join all shards: `qdqtool merge SHARD... -o RANGES`; quantizing with `--force` uses them anyway",
     )

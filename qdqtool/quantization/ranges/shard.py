@@ -55,7 +55,7 @@ def _part(name: str, ranges: Ranges) -> RangesPart:
         raise UsageError(
             f"{name} is of an interrupted calibration: {ranges.part.done - ranges.part.start} of its "
             f"{ranges.part.stop - ranges.part.start} samples are done",
-            hint="run the same calibration again; it goes on where it stopped",
+            hint="run the same calibration again; it continues where it stopped",
         )
     return ranges.part
 
@@ -74,8 +74,8 @@ def _require_alike(first: Named, other: Named) -> None:
     for what, which, differs in differences:
         if differs:
             raise UsageError(
-                f"{first[0]} and {other[0]} cannot be merged: each is of another {what}{which}",
-                hint="every shard needs the same model, data and options, and only another number of the shard",
+                f"{first[0]} and {other[0]} cannot be merged: they differ in the {what}{which}",
+                hint="calibrate each shard with the same model, data and options; only the number of the shard differs",
             )
 
 
@@ -89,7 +89,7 @@ def _require_cover(parts: Sequence[tuple[str, RangesPart]], samples: int) -> Non
         if after.start < before.stop:
             raise UsageError(
                 f"{left} and {right} both hold samples {after.start} to {min(before.stop, after.stop) - 1}",
-                hint="name each shard once, and only those of one number of shards",
+                hint="name each shard once, and only shards of one division, such as 1/2 and 2/2",
             )
         if after.start > before.stop:
             raise UsageError(
@@ -128,7 +128,7 @@ class Shard:
         if self.of > chunks:
             raise UsageError(
                 f"{samples} samples cannot be cut into {self.of} shards: a shard has at least one chunk of {CHUNK}",
-                hint=f"the most is {chunks}: `--shard 1/{chunks}`" if chunks > 1 else "leave the option out",
+                hint=f"at most {chunks} are possible: `--shard 1/{chunks}`" if chunks > 1 else "leave the option out",
             )
         start = chunks * (self.number - 1) // self.of * CHUNK
         return RangesPart(start, min(chunks * self.number // self.of * CHUNK, samples), start)

@@ -182,7 +182,7 @@ def test_matrices_in_every_form_are_rounded_by_data_and_found_so(
     onnx.save(make_model(nodes, {"x": ("n", CHANNELS)}, {"y": ("n", 64)}, weights), tmp_path / "float.onnx")
     options = QuantizeOptions(recipe=Recipe(quantize_mode=mode))
     report = quantize_model(tmp_path / "float.onnx", made / "data.npz", tmp_path / "q.onnx", options)
-    assert all("rounded by the calibration data" in entry.reason for entry in report.quantized)
+    assert all("codes chosen with the calibration data" in entry.reason for entry in report.quantized)
     checked = check_model(tmp_path / "q.onnx", baseline=tmp_path / "float.onnx", data=made / "data.npz")
     assert checked.passed, checked.failures
     assert [found.judged_by_data for found in checked.boundaries] == [True]

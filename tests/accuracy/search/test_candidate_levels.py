@@ -220,7 +220,7 @@ def test_without_a_layer_that_takes_it_the_fallback_is_reported_and_float_is_use
 
 
 def test_a_fallback_without_a_goal_is_refused(folder: Path):
-    with pytest.raises(UsageError, match="--fallback goes with --min-sqnr or --max-metric-loss"):
+    with pytest.raises(UsageError, match="--fallback needs --min-sqnr or --max-metric-loss"):
         QuantizeOptions(recipe=INT4)
     with pytest.raises(ArgumentError, match="fallback 'int2' is unknown"):
         replace(INT4, fallback="int2")

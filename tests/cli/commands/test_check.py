@@ -101,7 +101,7 @@ def test_a_task_is_measured(folder: Path) -> None:
         (("good.onnx", "--data", "data.npz", "--metric", "top-1"), 2, "add them under the key 'labels'"),
         (("good.onnx", "--data", "data.npz", "--metric", "top-5"), 2, "did you mean 'top-1'"),
         (("good.onnx", "--data", "data.npz", "--outputs", "data.npz"), 2, "'x' is no output of the model"),
-        (("good.onnx", "--data", "float.onnx"), 2, "of no known kind"),
+        (("good.onnx", "--data", "float.onnx"), 2, "not of a known kind"),
         (("good.onnx", "--input-shapes", "y:3"), 2, "no input"),
         (("good.onnx", "--samples", "0"), 2, "--samples"),
     ],

@@ -136,6 +136,6 @@ def test_options_of_an_engine_do_not_go_with_no_build(tmp_path: Path, recipe: Pa
     """In a recipe they may stand: it serves both."""
     words = ("--no-build", "-o", tmp_path / "out")
     done = qdqtool("convert", SAMPLE / "model.onnx", *DATA, *words, "--timeout", "5")
-    assert (done.code, done.err) == (2, "error: --timeout is for an engine, and --no-build asks for none\n")
+    assert (done.code, done.err) == (2, "error: --timeout needs an engine, but --no-build builds none\n")
     recipe.write_text(f"{RECIPE}timeout = 5")
     assert qdqtool("convert", SAMPLE / "model.onnx", *words, "--recipe", recipe).code == 0

@@ -61,7 +61,7 @@ def test_runs_that_are_used_up_end_the_search_and_say_so(folder: Path):
         (
             ("model.onnx", "--fails", "false {}", "-o", "s.onnx"),
             2,
-            "fails alike on a model that only copies its inputs",
+            "fails in the same way on a model that only copies its inputs",
         ),
         (("model.onnx", "--fails", "nowhere {}", "-o", "s.onnx"), 4, "the command 'nowhere' cannot be started"),
         (("model.onnx", "--fails", "python x.py", "-o", "s.onnx"), 2, "`--fails 'python x.py {}'`"),

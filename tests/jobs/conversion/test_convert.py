@@ -289,7 +289,7 @@ def test_an_absent_builder_is_told_before_anything_else(stock: Path, tmp_path: P
 
 
 def test_options_that_a_conversion_gives_itself_are_refused(tmp_path: Path):
-    with pytest.raises(ArgumentError, match="ranges or plan"):
+    with pytest.raises(ArgumentError, match="sets ranges_file or plan_file"):
         ConvertOptions(quantize=QuantizeOptions(plan_file=tmp_path / "p.json"))
     with pytest.raises(ArgumentError, match="does not exist yet"):
         ConvertOptions(check=CheckOptions(engine=tmp_path / "e.engine"))

@@ -36,7 +36,7 @@ def test_files_that_a_report_lists_are_its_own(tmp_path: Path):
 )
 def test_other_files_in_the_way_are_refused(tmp_path: Path, name: str):
     (tmp_path / name).write_text("mine")
-    with pytest.raises(UsageError, match="is there already"):
+    with pytest.raises(UsageError, match="exists already"):
         check_folder(tmp_path, NAMES, [])
 
 
@@ -96,5 +96,5 @@ def test_a_failure_leaves_no_folder(tmp_path: Path):
 def test_a_name_that_gets_too_long_is_refused_first(tmp_path: Path):
     # "….int8.engine.manifest.json.sig" has 30 bytes more than the name of the model.
     assert check_folder(tmp_path / "out", FileNames.of(Path(f"{'x' * 225}.onnx"), "int8"), []) == ()
-    with pytest.raises(OutputError, match=r"output x{40}… has a name of 256 bytes; 255 are possible"):
+    with pytest.raises(OutputError, match=r"output x{40}… has a name of 256 bytes; at most 255 are possible"):
         check_folder(tmp_path / "out", FileNames.of(Path(f"{'x' * 226}.onnx"), "int8"), [])

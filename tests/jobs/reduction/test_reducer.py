@@ -60,7 +60,7 @@ def test_an_unrelated_failure_is_not_followed(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("failure", "said"),
-    [(ERROR, "fails alike on a model that only copies its inputs"), (None, "does not fail")],
+    [(ERROR, "fails in the same way on a model that only copies its inputs"), (None, "does not fail")],
     ids=["fails on any model", "does not fail"],
 )
 def test_a_command_that_shows_nothing_is_refused(failure: Failure | None, said: str, tmp_path: Path):

@@ -79,7 +79,7 @@ SCAN = """g (float[1,2,2] x) => (float[1,2,2] y) {
 GROUPS = """g (float[1,4,2,2] x) => (float[1,4,2,2] y) <float[2] s = {1, 2}, float[2] b = {0, 1}> {
     y = GroupNormalization <num_groups = 2, axis = -1> (x, s, b)
 }"""
-MEANING = "the operator means something else there"
+MEANING = "the operator has another meaning there"
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ MEANING = "the operator means something else there"
         (SCAN, 8, 9, "Scan -> y", MEANING),
         (SCAN, 8, 10, "Scan -> y", MEANING),
         (GROUPS, 18, 21, "GroupNormalization -> y", MEANING),
-        (CALLED_RESIZE, 10, 11, "Resize -> q", "it takes an attribute from the caller of the function"),
+        (CALLED_RESIZE, 10, 11, "Resize -> q", "it gets an attribute from the caller of the function"),
     ],
 )
 def test_what_cannot_be_corrected_is_refused(text, opset, version, op, reason) -> None:

@@ -116,9 +116,7 @@ def test_a_function_that_cannot_be_inlined_stays_float_with_the_reason(data: Pat
     report = quantized(model, data, "ort-cpu")
     assert report.inlined == ()
     assert [pair.tensor for pair in report.quantized] == ["y0", "v"]
-    assert ["called 2 times, and one scale would have to serve them all" in left.reason for left in report.skipped] == [
-        True
-    ]
+    assert ["called 2 times, and all calls would share one scale" in left.reason for left in report.skipped] == [True]
 
 
 def test_calibrate_finds_the_ranges_of_each_call(data: Path) -> None:

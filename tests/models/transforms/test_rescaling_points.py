@@ -143,7 +143,7 @@ REASONS: dict[str, tuple[PointKind, onnx.ModelProto, str, str]] = {
         PointKind.NORM,
         model([node("LayerNormalization", "x scale shift", "n mean"), node("MatMul", "n u", "y")], ROWS),
         "LayerNormalization.n",
-        "it also returns what it found, mean or variance",
+        "it also returns the mean or the variance",
     ),
     "norm with a computed scale": (
         PointKind.NORM,

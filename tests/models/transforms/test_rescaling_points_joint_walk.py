@@ -175,4 +175,4 @@ def test_a_row_of_at_most_31_operators_is_followed(count):
     proto = model([CONV, *relus, node("Conv", f"r{count - 1} k", "y")], IMAGE)
     readers, reasons = found(proto, PointKind.PRODUCT)
     assert readers == ({"c": ("Conv.y",)} if count == 31 else {})
-    assert reasons.get("Conv.c") == (None if count == 31 else "the way to its readers is too long")
+    assert reasons.get("Conv.c") == (None if count == 31 else "too many nodes are between it and its readers")

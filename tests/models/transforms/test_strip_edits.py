@@ -16,7 +16,7 @@ from qdqtool.models.graph.report import NodeReason
 from qdqtool.models.transforms.strip import RestoredNode, Stripped, strip_from
 from qdqtool.models.transforms.strip_edits import RemovedNode
 
-UNREAD = "its codes are read by something else than a DequantizeLinear, or by nothing"
+UNREAD = "its codes are not read, or not only by DequantizeLinear"
 NOT_STORED = "its input is neither the output of a QuantizeLinear nor a stored constant"
 NOT_CONSTANT = "its scale or zero point is not constant, not finite, or does not fit its input"
 HEADER = '<ir_version: 10, opset_import: ["": 21]>'
@@ -261,7 +261,7 @@ SCENES = {
             v = DequantizeLinear<axis = 0>(c, s) }""",
         ["s = DequantizeLinear(u,t)", "v = DequantizeLinear(c,s)", "y = Mul(x,w_1)"],
         [("weight", "w_1")],
-        [("v", NOT_STORED), ("s", "the scales that it makes are still read")],
+        [("v", NOT_STORED), ("s", "another node still reads its scales")],
     ),
     "scales of what stays, then scales of what goes": Scene(
         """g (float[2,2] x, int8[2,2] c) => (float[2,2] y, float[2,2] v)
@@ -270,7 +270,7 @@ SCENES = {
             d = DequantizeLinear<axis = 0>(w, s)  y = Mul(x, d)  v = DequantizeLinear<axis = 0>(c, r) }""",
         ["r = DequantizeLinear(k,t)", "v = DequantizeLinear(c,r)", "y = Mul(x,w_1)"],
         [("weight", "w_1"), ("scale", "s")],
-        [("v", NOT_STORED), ("r", "the scales that it makes are still read")],
+        [("v", NOT_STORED), ("r", "another node still reads its scales")],
     ),
     "a Q that stays, then a Q that goes": Scene(
         f"""g (float[4] x) => (float[4] y, int8[4] q) {SCALE} {{
@@ -541,7 +541,7 @@ def test_a_range_that_cannot_be_put_back_is_told_once_for_all_dqs_of_a_q() -> No
     result = strip_from(text_model(HEADER + text))
     assert told(result.model.proto) == ["n = Neg(x)", "v = Abs(n)", "y = Exp(n)"]
     (warning,) = result.report.warnings
-    assert warning.startswith("QuantizeLinear -> q may do the work of a Relu or Clip that cannot be put back: ")
+    assert warning.startswith("QuantizeLinear -> q may replace a Relu or Clip that cannot be restored: ")
 
 
 def test_a_clip_of_an_unknown_type_cannot_be_put_back() -> None:
@@ -551,7 +551,7 @@ def test_a_clip_of_an_unknown_type_cannot_be_put_back() -> None:
     report = strip_from(text_model(text)).report
     assert report.restored == ()
     (warning,) = report.warnings
-    assert warning.endswith("be put back: it does the work of a Clip, and the type of its input is not known")
+    assert warning.endswith("be restored: it replaces a Clip, and the type of its input is not known")
     relu = strip_from(text_model(text.replace("0.023529412", "0.02"))).report
     assert [made.op_type for made in relu.restored] == ["Relu"]
 

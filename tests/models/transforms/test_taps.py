@@ -247,7 +247,7 @@ def test_a_tensor_that_is_asked_for_twice_is_read_once() -> None:
     assert len(tapped.model.proto.graph.output) == 2
     unknown = tap_tensors(view, [value, value], lambda _: None)
     assert unknown.report.unreachable == {
-        (value.scope.path, "deep"): "it stands in a branch of If and its type is unknown"
+        (value.scope.path, "deep"): "it is in a branch of If, and its type is unknown"
     }
 
 
@@ -265,7 +265,7 @@ def test_a_body_of_an_unknown_operator_is_not_entered() -> None:
             y = my.Scan <body = b (float[2] v) => (float[2] w) { u = Neg (v) w = Abs (u) }> (x) }"""
     )
     tapped = tap_all(model)
-    assert set(tapped.report.unreachable.values()) == {"it stands in a body of Scan, which cannot return more outputs"}
+    assert set(tapped.report.unreachable.values()) == {"it is in a body of Scan, which cannot return more outputs"}
     assert tapped.model.proto.graph.node == model.proto.graph.node
 
 
@@ -297,7 +297,7 @@ g (float[3,2] x) => (float[2] last, float[3,2] all) <float[2] start = {0.0, 0.0}
 
 
 @pytest.mark.parametrize(
-    ("opset", "reason"), [(9, None), (8, "it stands in a body of Scan, which cannot return more outputs")]
+    ("opset", "reason"), [(9, None), (8, "it is in a body of Scan, which cannot return more outputs")]
 )
 def test_a_scan_with_a_batch_axis_is_not_entered(opset: int, reason: str | None) -> None:
     tapped = tap_all(text_model(OLD_SCAN.replace('"": 9', f'"": {opset}')))

@@ -142,7 +142,7 @@ def test_a_worker_is_no_scheduler(cluster: DaskCluster, tmp_path: Path):
     try:
         with connected(cluster.address) as found:
             (address,) = found.workers()
-        assert refused(address).message == f"{address} is a Dask worker and no scheduler"
+        assert refused(address).message == f"{address} is a Dask worker, not a scheduler"
     finally:
         worker.kill()
         worker.wait()

@@ -96,11 +96,11 @@ def test_whatever_the_method_a_tensor_of_which_nothing_else_is_left_is_named(met
     x[row, 7] = 1e7
     found = named(quantized(weight, x, tmp_path, method))
     assert found["x"].condition == "strays"
-    assert "of the values that are not 0 become 0" in found["x"].action
+    assert "of the nonzero values become 0" in found["x"].action
     if method == "max":
         assert "on 32 samples; look at it with method auto" in found["x"].action
     if (method, row) == ("auto", 100):
-        assert found["x"].action.startswith("NOT clipped: 99.9939% of the values that are not 0 become 0")
+        assert found["x"].action.startswith("NOT clipped: 99.9939% of the nonzero values become 0")
 
 
 def test_what_an_outlier_makes_of_other_tensors_is_named_too(weight, x, tmp_path, monkeypatch):
@@ -185,7 +185,7 @@ def test_a_value_that_never_changes_is_named(low, high, count, constant):
     seen = TensorRange(low, high, amax, count)
     found = list(degenerate_values(ACTIVATION, seen, Threshold(amax, "max", "")))
     assert [(each.condition, each.scale, each.action) for each in found] == (
-        [("constant", amax / 127, f"always {low:g}, which is one code exactly")] if constant else []
+        [("constant", amax / 127, f"always {low:g}, which one code stores exactly")] if constant else []
     )
 
 
@@ -199,7 +199,7 @@ def test_values_that_a_scale_rounds_to_0_are_counted_by_whole_bins(counts, expon
     below = sum(count for _, high, count in pieces(found) if high <= Fraction(scale, 2))
     share = Fraction(below, sum(counts.values()))
     seen = TensorRange(-1.0, 1.0, 1.0, 9, found)
-    told = f"NOT clipped: {float(share):.4%} of the values that are not 0 become 0; exclude what reads it, or mend it"
+    told = f"NOT clipped: {float(share):.4%} of the nonzero values become 0; exclude its readers, or change the model"
     expected = [activation(float(scale), told)] if share > ZEROED else []
     assert list(degenerate_values(ACTIVATION, seen, Threshold(scale * 127.0, "max", ""))) == expected
 
@@ -227,7 +227,7 @@ def test_what_a_measurement_shows_is_added_once():
     assert found[:1] == known
     assert [(each.tensor, each.graph) for each in found] == places
     told = (
-        "NOT clipped: 99.5000% of the values that are not 0 become 0 on 3 samples; look at it with method auto, which "
+        "NOT clipped: 99.5000% of the nonzero values become 0 on 3 samples; look at it with method auto, which "
         "counts values and can clip outliers, or exclude the nodes that read it"
     )
     assert found[1] == activation(0.5, told, tensor="u")

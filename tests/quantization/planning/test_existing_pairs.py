@@ -117,7 +117,7 @@ def test_faults_of_codes_that_stay_have_a_hint(half: Path, data: Path) -> None:
     onnx.save(model, half)
     with pytest.raises(GateError, match="QP102") as caught:
         again(half, data, Existing.KEEP)
-    assert str(caught.value.hint).endswith("; `--existing replace` quantizes the whole model anew")
+    assert str(caught.value.hint).endswith("; `--existing replace` quantizes the whole model again")
     assert again(half, data, Existing.REPLACE).findings == ()
 
 

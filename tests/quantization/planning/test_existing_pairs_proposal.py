@@ -85,7 +85,7 @@ FLOAT, MASK, ASK = Reason("float-operator", "why"), Reason("attention-mask", "ma
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
-        ([], "nothing can be quantized: the model has no operator that gains from it"),
+        ([], "nothing can be quantized: no operator of the model gains from quantization"),
         (skipped(FLOAT), "nothing is left to quantize: 'n0' (Op): why"),
         (skipped(FLOAT, MASK), "nothing is left to quantize: 'n0' (Op): why (and 1 more node)"),
         (skipped(ASK, ASK, MASK, FLOAT), "nothing is left to quantize: 'n2' (Op): mask (and 3 more nodes)"),

@@ -88,7 +88,9 @@ def test_ranges_of_an_equalized_model_are_not_exported(tmp_path, data):
     proto.graph.initializer[0].CopyFrom(numpy_helper.from_array(weights, "w"))
     onnx.save(proto, tmp_path / "uneven.onnx")
     calibrate_to_file(tmp_path / "uneven.onnx", data, tmp_path / "r.json")
-    with pytest.raises(UsageError, match="are of the model after equalization, which rescaled its tensors") as caught:
+    with pytest.raises(
+        UsageError, match="were found after equalization, which rescaled channels of the model"
+    ) as caught:
         convert_ranges(tmp_path / "r.json", tmp_path / "r.npz", "npz")
     assert caught.value.hint == "calibrate again with `--no-equalize --smoothquant off --awq off`, then convert"
     assert not (tmp_path / "r.npz").exists()
@@ -97,7 +99,7 @@ def test_ranges_of_an_equalized_model_are_not_exported(tmp_path, data):
 
 
 def test_a_format_that_is_not_written_is_named_with_those_that_are(tmp_path):
-    with pytest.raises(ArgumentError, match="format 'aimet' is not written; legal: npz, ort-json, tensorrt-cache"):
+    with pytest.raises(ArgumentError, match="format 'aimet' cannot be written; legal: npz, ort-json, tensorrt-cache"):
         convert_ranges(tmp_path / "absent", tmp_path / "out", "aimet")
 
 
@@ -110,9 +112,9 @@ def test_an_operator_whose_input_has_no_range_stays_float_with_the_reason(model,
 
 
 def test_names_of_another_model_are_an_error_with_the_nearest(model, tmp_path):
-    with pytest.raises(UsageError, match="names no tensor that is to be quantized; the model has no 'r1'") as caught:
+    with pytest.raises(UsageError, match="names no tensor to quantize; the model has no 'r1'") as caught:
         insert_encodings(model, cache(tmp_path, r1=SCALE), tmp_path / "q.onnx")
-    assert "wanted is for example 'x'" in caught.value.hint
+    assert "a tensor to quantize is 'x'" in caught.value.hint
     assert not (tmp_path / "q.onnx").exists()
 
 
@@ -139,7 +141,7 @@ def test_insert_places_for_one_target_only(model, tmp_path):
 
 def test_there_are_no_ranges_of_ours_to_save_from_another_tool(model, tmp_path):
     options = QuantizeOptions(ranges_file=tmp_path / "ours.json")
-    with pytest.raises(UsageError, match="say too little to be written"):
+    with pytest.raises(UsageError, match="cannot write ranges of another tool"):
         quantize_model(model, CachedRanges(path=cache(tmp_path, x=SCALE)), tmp_path / "q.onnx", options)
 
 
@@ -150,7 +152,7 @@ def test_ranges_of_a_shard_are_not_converted_and_the_hint_names_what_can_be_done
     )
     with pytest.raises(UsageError, match="are those of a shard, with 16 of 32 samples") as caught:
         convert_ranges(tmp_path / "s.json", tmp_path / "r.npz", "npz")
-    join, force = "`qdqtool merge SHARD... -o RANGES`", "quantizing with `--force` takes them all the same"
+    join, force = "`qdqtool merge SHARD... -o RANGES`", "quantizing with `--force` uses them anyway"
     assert caught.value.hint == f"join all shards: {join}; {force}"
 
 
@@ -184,11 +186,11 @@ def seen(*names: str) -> dict[str, TensorRange]:
 @pytest.mark.parametrize(
     ("names", "message", "hint"),
     [
-        ("y", "file has no range of a tensor that is to be quantized, such as 'x'", None),
-        ("ay", "the model has no 'a'", "wanted is for example 'x'"),
-        ("ade", "the model has no 'a', 'd', 'e'", "wanted is for example 'x'"),
-        ("adef", "the model has no 'a', 'd', 'e' and 1 more", "wanted is for example 'x'"),
-        ("adefghi", "the model has no 'a', 'd', 'e' and 4 more", "wanted is for example 'x'"),
+        ("y", "file has no range of any tensor to quantize, such as 'x'", None),
+        ("ay", "the model has no 'a'", "a tensor to quantize is 'x'"),
+        ("ade", "the model has no 'a', 'd', 'e'", "a tensor to quantize is 'x'"),
+        ("adef", "the model has no 'a', 'd', 'e' and 1 more", "a tensor to quantize is 'x'"),
+        ("adefghi", "the model has no 'a', 'd', 'e' and 4 more", "a tensor to quantize is 'x'"),
     ],
 )
 def test_a_file_without_a_tensor_that_is_wanted_is_refused_with_what_it_has(names, message, hint):
@@ -237,7 +239,7 @@ def test_a_moved_tensor_has_the_range_of_its_source(moves, known, stated):
 def test_ranges_of_activations_that_a_mode_leaves_in_float_are_counted(mode):
     scales = {name: ConstantScales("int8", np.ones(1)) for name in "wvx"}
     found = matched(conv_model(), Encodings(seen("x", "r", "w"), scales), quantize_mode=mode)
-    left = f"mode '{mode}' leaves activations in float: 2 ranges of the file have no use"
+    left = f"mode '{mode}' leaves activations in float: 2 ranges in the file are unused"
     assert found.report.notes == ((left,) if mode != "int8" else ())
     assert {key[0] for key, _ in found.scales.items()} == {((), "w"), ((), "v")}
 
@@ -262,5 +264,5 @@ def test_the_nearest_mode_follows_activations_of_8_bits_then_the_weights_of_fewe
 def test_a_file_without_constants_is_of_no_use_to_a_mode_of_weights():
     with pytest.raises(UsageError) as caught:
         matched(conv_model(), Encodings(seen("x", "r")), quantize_mode="int4")
-    told = "quantize mode 'int4' quantizes weights only: it has no use for ranges file, which are of activations"
+    told = "quantize mode 'int4' quantizes weights only: it does not use file, which has ranges of activations only"
     assert caught.value.message == told

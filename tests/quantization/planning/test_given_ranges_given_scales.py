@@ -97,7 +97,10 @@ def test_tensorrt_builds_what_insert_makes_of_aimet_s_files(name, tmp_path):
 def test_channels_are_those_of_the_operator_for_convolutions_too(name, tmp_path):
     report = quantized(name, tmp_path, selection=EVERY_PRODUCT)
     assert report.calibration.given.weights == 3
-    assert "weight 't' has 4 scales in the file, one here: scaled by its values" in report.calibration.given.notes
+    assert (
+        "weight 't' has 4 scales in the file, but one is needed: its scale was computed from its values"
+        in report.calibration.given.notes
+    )
     found = dequantized(tmp_path / "q.onnx")
     del found["t"]  # TensorRT takes one scale for the weight of a ConvTranspose
     require_aimets("int8", found, "wmg")
@@ -122,8 +125,8 @@ def test_weights_of_other_codes_are_scaled_by_their_values_with_the_reason(tmp_p
     report = quantized("blocks-2.0.0", tmp_path)
     assert report.calibration.given.weights == 0
     assert report.calibration.given.notes[0] == (
-        "weight 'm' (and 1 more) has int4 codes in the file, int8 here, which --quantize-mode int4 takes: "
-        "scaled by its values"
+        "weight 'm' (and 1 more) has int4 codes in the file, but int8 is needed; --quantize-mode int4 uses such codes: "
+        "its scale was computed from its values"
     )
 
 
@@ -135,19 +138,21 @@ def test_a_tensor_that_was_only_moved_has_the_range_of_its_source(tmp_path):
 
 
 def test_blocks_that_cannot_be_told_apart_are_refused_with_the_reason(tmp_path):
-    with pytest.raises(UsageError, match="to be quantized: weight 'm' has 128 scales in the file, 32 on axis 1 here"):
+    with pytest.raises(
+        UsageError, match="to quantize: weight 'm' has 128 scales in the file, but 32 on axis 1 are needed"
+    ):
         inserted("blocks-0.6.1", tmp_path)
 
 
 def test_a_file_of_activations_is_of_no_use_to_weights(tmp_path):
     np.savez(tmp_path / "r.npz", f=3.0, h=2.0)
     cache, options = CachedRanges(path=tmp_path / "r.npz"), QuantizeOptions(recipe=Recipe(quantize_mode="int4"))
-    with pytest.raises(UsageError, match=r"has no use for ranges .*, which are of activations"):
+    with pytest.raises(UsageError, match=r"does not use .*, which has ranges of activations only"):
         quantize_model(MODEL, cache, tmp_path / "q.onnx", options)
 
 
 def test_float_activations_need_a_mode_of_weights_and_the_message_says_so(tmp_path):
-    with pytest.raises(UsageError, match=r"nothing for the tensors .* 2 activations float") as caught:
+    with pytest.raises(UsageError, match=r"no usable scales of the tensors .* 2 activations float") as caught:
         quantized("half-1.0.0", tmp_path)
     assert "--quantize-mode" in caught.value.hint
 
@@ -248,24 +253,48 @@ ROWS, COLUMNS = {"axis": 0, "block_size": 16}, {"axis": 1, "block_size": 16}
 @pytest.mark.parametrize(
     ("values", "granularity", "shape", "where", "message"),
     [
-        (np.ones(5), PerAxis(1), (5, 5), {"axis": 0}, "has 5 scales on axis 0 in the file, 5 on axis 1 here"),
-        (np.ones(4), PerAxis(1), (3, 5), {}, "has 4 scales in the file, 5 on axis 1 here"),
-        (np.ones((3, 2)), PerAxis(0), (3, 8), {"axis": 1, "block_size": 4}, "has blocks of 4 in the file, one scale a"),
-        (np.ones(4), PerTensor(), (4,), {}, "has 4 scales in the file, one here"),
-        (np.ones((2, 8)), Blocked(1, 16), (8, 64), ROWS | {"block_size": 4}, "of shape [2, 8] in the file, [8, 16]"),
-        (np.ones(7), Blocked(1, 16), (8, 64), {"block_size": 16}, "of shape [7] in the file, [8, 4]"),
+        (np.ones(5), PerAxis(1), (5, 5), {"axis": 0}, "has 5 scales on axis 0 in the file, but 5 on axis 1 are needed"),
+        (np.ones(4), PerAxis(1), (3, 5), {}, "has 4 scales in the file, but 5 on axis 1 are needed"),
+        (
+            np.ones((3, 2)),
+            PerAxis(0),
+            (3, 8),
+            {"axis": 1, "block_size": 4},
+            "has blocks of 4 in the file, but one scale a",
+        ),
+        (np.ones(4), PerTensor(), (4,), {}, "has 4 scales in the file, but one is needed"),
+        (
+            np.ones((2, 8)),
+            Blocked(1, 16),
+            (8, 64),
+            ROWS | {"block_size": 4},
+            "of shape [2, 8] in the file, but [8, 16]",
+        ),
+        (np.ones(7), Blocked(1, 16), (8, 64), {"block_size": 16}, "of shape [7] in the file, but [8, 4]"),
         (np.ones((8, 7)), Blocked(1, 16), (8, 64), COLUMNS | {"block_size": 10}, "has blocks of 10 on axis 1 in the f"),
-        (np.ones(8), Blocked(1, 16), (8, 64, 2), {"axis": 0}, "has scales of channels in the file, and 3 dimensions"),
-        (np.ones(2), PerTensor(), (4,), {}, "has 2 scales in the file, one here"),
-        (np.ones(1), PerTensor(), (4,), {"axis": 0, "block_size": 4}, "has blocks of 4 in the file, one scale here"),
-        (np.ones((1, 5)), PerAxis(1), (3, 5), {}, "has 5 scales in the file, 5 on axis 1 here"),
-        (TABLE.T, Blocked(0, 16), SHAPE, {"block_size": 16}, "of shape [8, 4] in the file, [4, 8] on axis 0 here"),
-        (TABLE.ravel(), Blocked(0, 16), SHAPE, ROWS, "of shape [32] in the file, [4, 8]"),
-        (np.ones(64), Blocked(0, 16), (64, 8, 2), {"block_size": 16}, "of shape [64] in the file, [4, 8, 2]"),
-        (TABLE, Blocked(0, 16), SHAPE, COLUMNS, "of shape [4, 8] in the file, [4, 8] on axis 0"),
-        (TABLE[:1], Blocked(0, 16), SHAPE, ROWS, "of shape [1, 8] in the file, [4, 8]"),
-        (TABLE[:, :3], Blocked(0, 16), SHAPE, ROWS, "of shape [4, 3] in the file, [4, 8]"),
-        (np.ones((4, 3, 2)), Blocked(0, 16), (64, 8, 2), ROWS, "of shape [4, 3, 2] in the file, [4, 8, 2]"),
+        (np.ones(8), Blocked(1, 16), (8, 64, 2), {"axis": 0}, "has scales of channels in the file, but 3 dimensions"),
+        (np.ones(2), PerTensor(), (4,), {}, "has 2 scales in the file, but one is needed"),
+        (
+            np.ones(1),
+            PerTensor(),
+            (4,),
+            {"axis": 0, "block_size": 4},
+            "has blocks of 4 in the file, but one scale is needed",
+        ),
+        (np.ones((1, 5)), PerAxis(1), (3, 5), {}, "has 5 scales in the file, but 5 on axis 1 are needed"),
+        (
+            TABLE.T,
+            Blocked(0, 16),
+            SHAPE,
+            {"block_size": 16},
+            "of shape [8, 4] in the file, but [4, 8] on axis 0 is needed",
+        ),
+        (TABLE.ravel(), Blocked(0, 16), SHAPE, ROWS, "of shape [32] in the file, but [4, 8]"),
+        (np.ones(64), Blocked(0, 16), (64, 8, 2), {"block_size": 16}, "of shape [64] in the file, but [4, 8, 2]"),
+        (TABLE, Blocked(0, 16), SHAPE, COLUMNS, "of shape [4, 8] in the file, but [4, 8] on axis 0"),
+        (TABLE[:1], Blocked(0, 16), SHAPE, ROWS, "of shape [1, 8] in the file, but [4, 8]"),
+        (TABLE[:, :3], Blocked(0, 16), SHAPE, ROWS, "of shape [4, 3] in the file, but [4, 8]"),
+        (np.ones((4, 3, 2)), Blocked(0, 16), (64, 8, 2), ROWS, "of shape [4, 3, 2] in the file, but [4, 8, 2]"),
         (np.ones((1, 8)), Blocked(0, 16), (40, 8), ROWS | {"block_size": 40}, "has one block in the file, which co"),
         (
             *(np.ones((7, 8)), Blocked(0, 16), SHAPE, ROWS | {"block_size": 10}),

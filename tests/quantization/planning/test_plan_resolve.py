@@ -384,8 +384,8 @@ def test_only_stored_weights_have_negative_scales(tmp_path: Path) -> None:
     for number, tensor in enumerate(("x", "m"), start=1):
         good = [entry("v")] * (number - 1)
         assert refusal(tmp_path, *good, entry(tensor, **mixed), model=constant_weight()) == (
-            f"plan entry {number}: tensor '{tensor}': a scale is negative, and this is no constant; only stored "
-            "weights may have such scales"
+            f"plan entry {number}: tensor '{tensor}': a scale is negative, but only stored "
+            "weights may have negative scales"
         )
 
 

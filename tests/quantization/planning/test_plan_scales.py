@@ -85,7 +85,7 @@ FLOAT8 = "float8e4m3fn"
         ([1.0, 2.0**-11], FLOAT8, 1.0, "scale 0.000488281 is 0 when stored as float8e4m3fn with scale_scale 1"),
         (1e-46, None, None, "scale 1e-46 is 0 when stored as float32, the type of the tensor"),
         (1.0, FLOAT8, 1e-60, "scale 1e-60 is 0 when stored as float32"),
-        (1.0, "int32", 1.0, "scale_format is int32, to which nothing is quantized; usual: float8e4m3fn, float8e8m0"),
+        (1.0, "int32", 1.0, "scale_format is int32, which cannot store scales; usual: float8e4m3fn, float8e8m0"),
         (1.0, "int9", 1.0, "format 'int9' is unknown"),
     ],
 )

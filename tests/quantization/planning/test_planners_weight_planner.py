@@ -263,7 +263,7 @@ def test_each_pair_of_a_shared_matrix_is_rounded_by_the_inputs_of_its_own_produc
     for placement in found.plan:
         codes = round_weights(weight, placement.params, x.T @ x)
         assert placement.codes.make() == pack(codes, placement.params.scheme.format).tobytes()
-        assert placement.reason.endswith("; rounded by the calibration data")
+        assert placement.reason.endswith("; codes chosen with the calibration data")
     assert found.rounded_by_data == 2
 
 

@@ -109,7 +109,7 @@ def test_ranges_that_lack_a_tensor_are_refused():
     with refused(
         UsageError,
         "the ranges have no tensor 'r', which is to be quantized",
-        hint="calibrate with the same options: other excludes may need other tensors",
+        hint="calibrate with the same options: they decide which tensors have ranges",
     ):
         planned(conv_model(), {"x": seen(5.0)})
 

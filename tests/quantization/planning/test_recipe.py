@@ -36,7 +36,7 @@ def test_another_alpha_is_refused(alpha: Any):
     ("options", "message"),
     [
         ({"method": "maximum"}, "calibration method 'maximum' is unknown; legal: auto, entropy, max, mse, percentile"),
-        ({"method": "max", "percentile": 99.0}, "percentile is set, and calibration method 'max' does not read it"),
+        ({"method": "max", "percentile": 99.0}, "percentile is set, but calibration method 'max' does not use it"),
         ({"method": "percentile", "percentile": 49.0}, "percentile is 49; legal: 50 to 100"),
         ({"quantize_mode": "int3"}, "quantize mode 'int3' is unknown"),
         ({"target": "nowhere"}, "target 'nowhere' is unknown"),

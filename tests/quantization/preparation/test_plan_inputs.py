@@ -66,7 +66,7 @@ def test_without_data_the_message_names_the_modes_that_need_none():
     with pytest.raises(UsageError, match="quantizes activations: it needs calibration data") as caught:
         gathered(None)
     assert str(caught.value.hint).startswith(
-        "weight-only modes need none: int8-weight-only, fp8-weight-only, int4, nvfp4"
+        "weight-only modes need no data: int8-weight-only, fp8-weight-only, int4, nvfp4"
     )
     assert "mxfp8" not in str(caught.value.hint)
     with pytest.raises(UsageError) as caught:

@@ -69,7 +69,7 @@ def test_shards_are_cut_between_chunks_and_cover_every_sample_once(samples, of):
     if of > chunks:
         with pytest.raises(UsageError, match=f"{samples} samples cannot be cut into {of} shards") as caught:
             Shard(1, of).part(samples)
-        most = f"the most is {chunks}: `--shard 1/{chunks}`"
+        most = f"at most {chunks} are possible: `--shard 1/{chunks}`"
         assert caught.value.hint == ("leave the option out" if chunks == 1 else most)
         return
     parts = [Shard(number, of).part(samples) for number in range(1, of + 1)]
@@ -135,7 +135,7 @@ def test_an_interrupted_shard_goes_on(folder, tmp_path):
 
 
 def test_what_another_calibration_left_is_not_overwritten(folder, tmp_path):
-    path, message = tmp_path / "r.json", "interrupted calibration left, with another model, data or options: 16 of 83"
+    path, message = tmp_path / "r.json", "interrupted calibration with another model, data or options: 16 of 83"
     with pytest.raises(Interrupted):
         calibrate_to_file(folder / "m.onnx", folder / "data.npz", path, RECIPES["max"], stopped_after(20))
     kept = path.read_bytes()
@@ -280,7 +280,7 @@ def load_data():
 
 def test_samples_that_change_between_checking_and_running_are_named(folder, tmp_path):
     (tmp_path / "shuffled.py").write_text(SHUFFLED)
-    with pytest.raises(UsageError, match="gave another sample 17 than when it was checked"):
+    with pytest.raises(UsageError, match="changed since it was checked"):
         calibrate(folder / "m.onnx", tmp_path / "shuffled.py")
 
 

@@ -12,7 +12,7 @@ from qdqtool.quantization.ranges.file import encode_ranges, read_stored
 from qdqtool.quantization.ranges.types import UNSEEN, CalibrationRecord, Ranges, RangesPart, TensorRange
 
 PLAIN = TensorRange(-1.0, 2.0, 2.0, 4)
-TAKEN = "quantizing with `--force` takes them all the same"
+TAKEN = "quantizing with `--force` uses them anyway"
 COUNTED = seen(np.float32([-1, 2, 0.5]))
 
 
@@ -60,7 +60,7 @@ def test_the_method_of_the_file_decides_where_none_is_named(tmp_path):
         (
             RangesPart(0, 40, 16),
             "are of an interrupted calibration, with 16 of 40 samples",
-            "run the same calibration again, which goes on where it stopped; " + TAKEN,
+            "run the same calibration again: it continues where it stopped; " + TAKEN,
         ),
         (
             RangesPart(16, 40, 40),

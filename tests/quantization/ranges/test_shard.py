@@ -41,7 +41,11 @@ def test_a_shard_holds_whole_chunks_and_the_last_one_the_rest(number, of, sample
 
 @pytest.mark.parametrize(
     ("of", "samples", "hint"),
-    [(2, 16, "leave the option out"), (3, 17, "the most is 2: `--shard 1/2`"), (4, 48, "the most is 3: `--shard 1/3`")],
+    [
+        (2, 16, "leave the option out"),
+        (3, 17, "at most 2 are possible: `--shard 1/2`"),
+        (4, 48, "at most 3 are possible: `--shard 1/3`"),
+    ],
 )
 def test_more_shards_than_chunks_are_refused(of, samples, hint):
     with refused(

@@ -69,14 +69,14 @@ def test_any_sharding_in_any_order_gives_the_bytes_of_one_run(chunks, cuts, rand
     ],
 )
 def test_a_shard_of_something_else_is_refused(changes, what):
-    hint = "every shard needs the same model, data and options, and only another number of the shard"
-    with refused(UsageError, f"a and b cannot be merged: each is of another {what}", hint=hint):
+    hint = "calibrate each shard with the same model, data and options; only the number of the shard differs"
+    with refused(UsageError, f"a and b cannot be merged: they differ in the {what}", hint=hint):
         merge_ranges([("a", shard(0, 32)), ("b", shard(32, 80, **changes))])
 
 
 def test_other_tensors_are_refused():
     other = replace(shard(32, 80), tensors={((), "y"): seen([1.0])})
-    with pytest.raises(UsageError, match="another set of tensors"):
+    with pytest.raises(UsageError, match="differ in the set of tensors"):
         merge_ranges([("a", shard(0, 32)), ("b", other)])
 
 
@@ -94,7 +94,7 @@ def test_other_tensors_are_refused():
 )
 def test_samples_that_are_missing_or_held_twice_are_named(bounds, message):
     shards = [(f"s{number}", shard(*pair)) for number, pair in enumerate(bounds)]
-    twice = "name each shard once, and only those of one number of shards"
+    twice = "name each shard once, and only shards of one division, such as 1/2 and 2/2"
     with refused(UsageError, message, hint="name every shard" if message.startswith("no") else twice):
         merge_ranges(shards)
 
@@ -105,7 +105,7 @@ def test_what_is_no_shard_or_was_interrupted_is_refused():
     with refused(
         UsageError,
         "a is of an interrupted calibration: 16 of its 64 samples are done",
-        hint="run the same calibration again; it goes on where it stopped",
+        hint="run the same calibration again; it continues where it stopped",
     ):
         merge_ranges([("a", replace(shard(16, 80), part=RangesPart(16, 80, 32)))])
     with pytest.raises(UsageError, match="nothing to merge"):
@@ -132,7 +132,7 @@ def test_only_what_could_not_be_read_is_listed_in_the_order_of_the_tensors():
 
 
 def test_messages_name_the_files_by_the_samples_that_they_hold():
-    with refused(UsageError, "a and b cannot be merged: each is of another data, 80 and 96 samples"):
+    with refused(UsageError, "a and b cannot be merged: they differ in the data, 80 and 96 samples"):
         merge_ranges([("b", shard(32, 80, samples=96)), ("a", shard(0, 32))])
 
 

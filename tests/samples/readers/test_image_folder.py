@@ -30,19 +30,19 @@ def test_one_file_is_one_sample(tmp_path):
 
 
 def test_options_of_images_are_refused_for_arrays(tmp_path):
-    with pytest.raises(UsageError, match="holds arrays, which has no use for the options of images"):
+    with pytest.raises(UsageError, match="holds arrays: the options of images cannot be used"):
         load_feeds(save_npz(tmp_path / "d.npz", x=array(2)), X, options=UNIT)
 
 
 def test_where_no_options_are_taken_images_are_refused(tmp_path):
     path = save_picture(tmp_path / "a.png", picture(4, 4))
-    with pytest.raises(UsageError, match="options of preprocessing are not taken here"):
+    with pytest.raises(UsageError, match="because it has no options of preprocessing"):
         load_feeds(path, image_spec(1, 3, 4, 4))
 
 
 def test_a_folder_without_an_image_says_what_is_looked_for(tmp_path):
     (tmp_path / "Thumbs.db").touch()
-    with pytest.raises(UsageError, match=r"holds nothing that is read as data; legal: folder of images \(\.jpg, "):
+    with pytest.raises(UsageError, match=r"holds no data of a known kind; legal: folder of images \(\.jpg, "):
         load_feeds(tmp_path, image_spec(1, 3, 4, 4), options=UNIT)
 
 
@@ -60,10 +60,10 @@ def test_a_folder_with_images_is_one_of_images(tmp_path):
 def test_options_of_images_have_no_use_for_sound(tmp_path):
     save_sound(tmp_path / "a.wav", noise(4))
     options = ReadOptions(sound=SoundOptions(rate=16000), preview=tmp_path / "p.png")
-    with pytest.raises(UsageError, match=r"a\.wav holds sound, which has no use for --preview$"):
+    with pytest.raises(UsageError, match=r"a\.wav holds sound: --preview cannot be used$"):
         load_feeds(tmp_path / "a.wav", sound_spec(4), options=options)
     (tmp_path / "b.npz").touch()
-    with pytest.raises(UsageError, match="holds arrays, which has no use for the options of sound"):
+    with pytest.raises(UsageError, match="holds arrays: the options of sound cannot be used"):
         load_feeds(tmp_path / "b.npz", sound_spec(4), options=RATE)
 
 
@@ -85,9 +85,9 @@ def test_text_needs_a_tokenizer_and_no_rate(tmp_path):
     path.write_text("a\n")
     with pytest.raises(UsageError, match="how it becomes token ids is not known"):
         load_feeds(path, text_spec("input_ids"), options=ReadOptions())
-    with pytest.raises(UsageError, match="holds text, which has no use for the options of sound"):
+    with pytest.raises(UsageError, match="holds text: the options of sound cannot be used"):
         load_feeds(path, text_spec("input_ids"), options=ReadOptions(sound=SoundOptions(rate=1)))
-    with pytest.raises(UsageError, match="options of preprocessing are not taken here"):
+    with pytest.raises(UsageError, match="because it has no options of preprocessing"):
         load_feeds(path, text_spec("input_ids"))
 
 

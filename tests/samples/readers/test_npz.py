@@ -52,7 +52,7 @@ def test_labels_come_with_their_rows_and_not_for_the_rows_that_pad_the_last_batc
     ("labels", "message"),
     [
         (np.int64(3), "'labels' is one number; it must have a row for each row of the inputs"),
-        (LABELS[:4], "'labels' has 4 rows, and the inputs have others: x 5"),
+        (LABELS[:4], "'labels' has 4 rows, but the inputs have other numbers of rows: x 5"),
     ],
 )
 def test_labels_that_fit_no_sample_are_refused(labels, message, tmp_path):

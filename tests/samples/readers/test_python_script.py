@@ -99,7 +99,7 @@ def test_a_script_that_gives_fewer_samples_the_second_time_is_found_out(tmp_path
             return [{"x": numpy.ones((1, 2, 3), numpy.float32)}] * next(left)
     """
     feeds = load_feeds(save_script(tmp_path, body), X)
-    with pytest.raises(UsageError, match="gave 3 samples when they were checked and 2 afterwards"):
+    with pytest.raises(UsageError, match="had 3 samples when they were checked, but 2 later"):
         list(feeds)
 
 

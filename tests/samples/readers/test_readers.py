@@ -105,7 +105,7 @@ def test_a_truncated_file_is_refused(kind, tmp_path):
 def test_a_file_of_no_known_kind_lists_what_is_legal(tmp_path):
     path = tmp_path / "d.csv"
     path.write_text("1,2")
-    with pytest.raises(UsageError, match=r"of no known kind; legal: .*\.npz file.*FILE\.py.*test_data_set"):
+    with pytest.raises(UsageError, match=r"not of a known kind; legal: .*\.npz file.*FILE\.py.*test_data_set"):
         load_feeds(path, X)
 
 
@@ -132,6 +132,6 @@ def test_only_as_many_samples_as_asked_for_are_read(tmp_path):
 
 def test_a_folder_of_something_else_points_to_scripts(tmp_path):
     (tmp_path / "film.mp4").write_bytes(b"")
-    with pytest.raises(UsageError, match="holds nothing that is read as data") as caught:
+    with pytest.raises(UsageError, match="holds no data of a known kind") as caught:
         load_feeds(tmp_path, X)
     assert "a Python script reads anything else" in caught.value.hint

@@ -112,7 +112,7 @@ def destination(path: Path) -> Destination:
     """
     size = len(os.fsencode(path.name))
     if size > _MOST_NAME_BYTES:
-        text = f"output {path.name[:40]}… has a name of {size} bytes; {_MOST_NAME_BYTES} are possible"
+        text = f"output {path.name[:40]}… has a name of {size} bytes; at most {_MOST_NAME_BYTES} are possible"
         raise OutputError(text, hint="give the output, or the model that it is named after, a shorter name")
     for _ in range(_MOST_LINKS):
         folder = os.path.realpath(path.parent)
@@ -124,7 +124,7 @@ def destination(path: Path) -> Destination:
         if not path.is_symlink():
             return Destination(path, is_stream=path.exists() and not path.is_file() and not path.is_dir())
         path = path.parent / path.readlink()
-    raise OutputError(f"output {path} is a circle of links")
+    raise OutputError(f"output {path} is a link that leads back to itself")
 
 
 def check_outputs(paths: Sequence[Path], inputs: list[Path]) -> None:
@@ -220,7 +220,7 @@ def check_output(path: Path, inputs: list[Path]) -> None:
         raise OutputError(f"output {path} is a folder", hint="name a file in it")
     folder = target.path.parent
     if not folder.is_dir():
-        hint = f"make it first: `mkdir -p {shlex.quote(str(folder))}`"
+        hint = f"create it first: `mkdir -p {shlex.quote(str(folder))}`"
         raise OutputError(f"output folder {folder} does not exist", hint=hint)
     if any(source.exists() and target.path.exists() and source.samefile(target.path) for source in inputs):
         raise UsageError(f"output {path} is also an input; inputs are never overwritten", hint="name another file")

@@ -124,7 +124,8 @@ def _needs_data_file(model: Model, external_data: ExternalData, path: Path | Non
     if path is not None and is_stream(path):
         if external_data is ExternalData.ALWAYS:
             raise UsageError(
-                f"{path} is no file, so external data has no place beside it", hint="name a file: `-o OUT.onnx`"
+                f"{path} is not a regular file, so external data cannot be written beside it",
+                hint="name a file: `-o OUT.onnx`",
             )
         external_data = ExternalData.NEVER
     if external_data is ExternalData.ALWAYS:
@@ -134,7 +135,7 @@ def _needs_data_file(model: Model, external_data: ExternalData, path: Path | Non
     if external_data is ExternalData.NEVER:
         if too_large:
             raise TooLargeError(
-                "the model passes 2 GiB, which one ONNX file cannot hold", hint="allow external data beside it"
+                "the model exceeds 2 GiB, the most that one ONNX file can hold", hint="allow external data beside it"
             )
         return False
     return too_large or model.stored_outside or any(map(stays_external, iter_tensors(model.proto)))

@@ -103,7 +103,7 @@ def element_count(tensor: TensorProto) -> int:
 
 
 def nbytes(tensor: TensorProto) -> int:
-    """Return the size in bytes of the raw data of ``tensor``, packed if below 8 bits. Strings count as 0."""
+    """Return the size in bytes of the raw data of ``tensor``; elements below 8 bits are packed, strings count as 0."""
     bits = _SUB_BYTE_BITS.get(tensor.data_type)
     if bits is not None:
         return (element_count(tensor) * bits + 7) // 8

@@ -63,8 +63,8 @@ def _is_index(use: Use, operands: Mapping[NodeView, Operands]) -> bool:
     return own is not None and own.kind is TypeRule.COMPUTES and not own.problem and use.index not in own.inputs
 
 
-INDICES = "its results become indices or shapes, and float16 counts to 2048 only"
-BETWEEN = "it stands between nodes that stay float32, where two Casts would gain nothing"
+INDICES = "its results become indices or shapes, and float16 holds integers only up to 2048"
+BETWEEN = "it is between nodes that stay float32, so two Casts would gain nothing"
 
 FIRST_OPSET_WITH_MIXED_PAIRS = 23
 """The first opset in which data and scale of a Q or DQ may have different float types."""
@@ -195,7 +195,7 @@ class _Limits:
         if magnitude > LARGEST:
             return f"'{value.name}' reaches {magnitude:.3g}: more than {LARGEST:g}, a quarter of what float16 holds"
         if 0 < magnitude < NORMAL and tensor_key(value) in self._measured:
-            return f"'{value.name}' has nothing above {magnitude:.3g}, where float16 has few bits left"
+            return f"'{value.name}' has nothing above {magnitude:.3g}, where float16 has fewer bits"
         return ""
 
     def _inner_misfit(self, node: NodeView) -> str:

@@ -99,11 +99,11 @@ def _problem(node: NodeView, types: TensorTypes) -> str:
     """Return why all float32 operands of a node must stay float32, or "" if its definition alone decides."""
     untyped = (value for value in (*node.present_inputs, *node.present_outputs) if types.elem_type(value) is None)
     if any(True for _ in node_bodies(node.proto)):
-        return f"what {node.op_type} hands to its bodies and back stays float32"
+        return f"the inputs and outputs of the bodies of {node.op_type} stay float32"
     if node.scope.in_function:
-        return "it stands in a local function"
+        return "it is in a local function"
     if node.domain or signature_of(node.op_type, node.scope.opset) is None:
-        return "it is no operator of ONNX, so nothing is known of the types that it takes"
+        return "it is not an ONNX operator, so the types that it supports are unknown"
     if (odd := next(untyped, None)) is not None:
         return f"'{odd.name}' is no tensor of a known type"
     return ops.traits(node).stays_float32

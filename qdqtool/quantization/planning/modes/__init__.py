@@ -77,7 +77,7 @@ def fallback(name: str, number_format: str) -> str:
         UsageError: The format is already that of the mode.
     """
     if number_format not in FALLBACKS:
-        hint = "`--high-precision-dtype fp16` makes float16 of the layers that stay in float"
+        hint = "`--high-precision-dtype fp16` stores the layers that stay in float as float16"
         legal = f"fallback '{number_format}' is unknown; legal: {', '.join(FALLBACKS)}"
         raise ArgumentError(legal, hint=hint if number_format == "fp16" else None)
     found = number_format if get(name).needs_ranges else f"{number_format}-weight-only"

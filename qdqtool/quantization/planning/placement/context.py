@@ -182,8 +182,8 @@ def _quantized_by(dequantize: NodeView) -> Reason:
     codes = dequantize.input(0)
     maker = codes.producer if codes is not None else None
     if maker is not None and maker.op_type.startswith("QLinear"):
-        made = f"it reads what {maker.op_type} '{maker.label}' makes"
-        return Reason("quantized-already", f"{made}; `qdqtool normalize` makes pairs of such operators")
+        made = f"it reads the output of {maker.op_type} '{maker.label}'"
+        return Reason("quantized-already", f"{made}; `qdqtool normalize` turns such operators into pairs")
     return QUANTIZED_ALREADY
 
 

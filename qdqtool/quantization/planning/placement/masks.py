@@ -41,9 +41,7 @@ def made_divisor(node: NodeView, context: PlacementContext) -> Reason | None:
         seen.add(value)
         for use in value.uses:
             if use.node.is_op("Div") and use.index == 1:
-                text = (
-                    f"its result becomes the divisor of '{use.node.label}', where small numbers that round to 0 count"
-                )
+                text = f"its result becomes the divisor of '{use.node.label}', and small divisors must not round to 0"
                 return on_request("divisor", text)
             if _hands_on(use.node, context):
                 waiting += use.node.outputs
@@ -69,7 +67,9 @@ def with_bound(slot: ProposedSlot, index: ModelIndex) -> ProposedSlot:
         return slot
     if slot.scheme.format.kind == "integer":
         return replace(slot, peaked=True)
-    return replace(slot, bound=SOFTMAX_BOUND, reason=f"{slot.reason}; a Softmax makes it, so it ends at 1")
+    return replace(
+        slot, bound=SOFTMAX_BOUND, reason=f"{slot.reason}; it comes from a Softmax, so its largest value is 1"
+    )
 
 
 def _comes_from_softmax(value: Value | None) -> bool:
@@ -126,7 +126,9 @@ def carried_mask(value: Value, context: PlacementContext) -> Reason | None:
     """Return why a tensor with masking constants gets no pair, or None if it has no such constants."""
     if not carries_mask(value, context):
         return None
-    return Reason("attention-mask", f"'{value.name}' carries an attention mask, which one scale would not survive")
+    return Reason(
+        "attention-mask", f"'{value.name}' has an attention mask, beside which one scale rounds other values to 0"
+    )
 
 
 def adds_mask(node: NodeView, context: PlacementContext) -> bool:

@@ -53,7 +53,7 @@ Code = Literal[
 """The kinds of reasons."""
 
 _ON_REQUEST: frozenset[Code] = frozenset({"divisor", "few-channels", "no-gain"})
-_ASK = "`--op-types-to-quantize '*'` and the option again with the operator quantize it all the same"
+_ASK = "to quantize it anyway, give `--op-types-to-quantize '*'` and the option again with the operator"
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ def _joined(concats: Sequence[NodeView], groups: _JoinedGroups, wanted: set[Valu
 
 INT8 = formats.get("int8")
 NOTHING_TO_SHARE = Reason(
-    "nothing-to-share", "no input of it is read quantized elsewhere: the pair behind it is all that it takes"
+    "nothing-to-share", "no other node reads its inputs quantized: the pair on its output is enough"
 )
 
 
@@ -200,7 +200,7 @@ def reason_to_leave(node: NodeView, context: PlacementContext) -> Reason | None:
         return refusal
     if node.is_parametric:
         return Reason(
-            "function-argument", "an attribute of it is an argument of the local function; inline the function first"
+            "function-argument", "one of its attributes is an argument of the local function; inline the function first"
         )
     family = ops.get(node)
     assert family is not None
@@ -216,9 +216,7 @@ def _shared_by_calls(node: NodeView, context: PlacementContext) -> Reason | None
     calls = context.calls(node.scope)
     if calls <= 1:
         return None
-    text = (
-        f"its local function is called {calls} times, and one scale would have to serve them all; inline the function"
-    )
+    text = f"its local function is called {calls} times, and all calls would share one scale; inline the function"
     return Reason("function-argument", text)
 
 
@@ -237,7 +235,7 @@ def _claim_input(node: NodeView, context: PlacementContext) -> Decision:
     obstacle = context.obstacle(value)
     if obstacle is not None:
         return obstacle
-    return (UseClaim(node, 0, value, "activation", PerTensor(), f"input of {node.op_type}, as asked"),)
+    return (UseClaim(node, 0, value, "activation", PerTensor(), f"input of {node.op_type}, as requested"),)
 
 
 def _claims(ordered: list[tuple[NodeView, Decision]]) -> list[UseClaim]:

@@ -24,7 +24,7 @@ from qdqtool.quantization.planning.placement.proposal import Reason
 
 _NOTHING_TO_FUSE = Reason(
     "nothing-to-fuse",
-    "neither input comes straight from a Conv that nothing else reads: there is nothing to fuse with",
+    "neither input comes directly from a Conv that only this node reads: it cannot be fused with a Conv",
 )
 # Measured: pairs on the skip branches of transformers cost the sample models 1.0 dB (digits_transformer, 2 layers)
 # and 1.7 dB (char_lm, 4 layers).
@@ -88,7 +88,7 @@ def _without_joined(node: NodeView, convs: Mapping[int, NodeView]) -> Reason:
     if any(_has_pair(node, 1 - index) for index in quantized):
         return QUANTIZED_ALREADY
     return Reason(
-        "quantized-already", "the Conv that it joins is quantized already; `--existing replace` quantizes both anew"
+        "quantized-already", "the Conv that it joins is quantized already; `--existing replace` quantizes both again"
     )
 
 

@@ -33,9 +33,7 @@ from qdqtool.quantization.planning.placement.weighted import (
 SMALLEST_BLOCK = 16
 """The smallest block size: smaller blocks need more memory for scales than they save, and have no kernels."""
 
-_LOOKUP_TABLE = Reason(
-    "lookup-table", "it looks rows up in a table: a few rows are read, so few bits would save no time"
-)
+_LOOKUP_TABLE = Reason("lookup-table", "it reads only a few rows of a table, so fewer bits would save no time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ def _obstacle(
 
 def _without_weight(left: Value | None, weight: Value, context: PlacementContext) -> Reason:
     if left is not None and context.is_constant(left):
-        text = "its constant is the left operand, on which no kernel takes a quantized weight"
+        text = "its constant is the left operand, but kernels take a quantized weight only as the right operand"
         return Reason("constant-operand", text)
     if weight.is_input and weight.scope.is_function:
         return function_argument(weight)
@@ -141,9 +139,9 @@ def _granularity(
     extent = shape[axis]
     size = fitting_block(extent, goal.block_size, context.target)
     if size is None:
-        text = f"its {extent} input channels divide into no two whole blocks of {SMALLEST_BLOCK} or more"
+        text = f"its {extent} input channels do not form two or more whole blocks of {SMALLEST_BLOCK} or more"
         return Reason("no-whole-blocks", text)
-    return Blocked(axis, size), "" if size == goal.block_size else f"; {extent} input channels take blocks of {size}"
+    return Blocked(axis, size), "" if size == goal.block_size else f"; {extent} input channels need blocks of {size}"
 
 
 def fitting_block(extent: int, asked: int, target: Target) -> int | None:

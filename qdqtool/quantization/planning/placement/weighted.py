@@ -109,7 +109,7 @@ def function_argument(weight: Value) -> Reason:
     """Return why a product whose weight is an argument of its function stays float."""
     return Reason(
         "function-argument",
-        f"its weight may be an argument of the local function ('{weight.name}'); inline the function to tell",
+        f"its weight may be an argument of the local function ('{weight.name}'); inline the function to see",
     )
 
 

@@ -76,7 +76,7 @@ class AwqFactors:
 
 
 def awq_factors(products: Sequence[TriedBlockProduct], alpha: float) -> Factors:
-    """Return the factors of one rescaling point, from the rows that choose.
+    """Return the factors of one rescaling point, computed from the first half of the rows (``choosing``).
 
     Args:
         products: The products that read the tensor of the point; without repeats they have as many channels.
@@ -113,7 +113,7 @@ def _nearest_error(product: TriedBlockProduct, factors: Factors) -> float:
 
 
 def _judged_error(product: TriedBlockProduct, factors: Factors) -> float:
-    """Return the squared error of a product on the test rows, with GPTQ codes from the rows that choose."""
+    """Return the squared error of a product on the test rows, with GPTQ codes from the rows in ``choosing``."""
     scaled, x = _scaled(product, factors), product.choosing / np.repeat(factors, product.repeat)
     params, _ = search.least_error(scaled, product.scheme, ScaleRule())
     codes = round_weights(scaled, params, x.T @ x)

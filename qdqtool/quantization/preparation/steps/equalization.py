@@ -56,13 +56,15 @@ class EqualizationStep(RescalingStep):
         usable = with_statistics(points, seen)
         found = dict(zip(usable, side_by_side(best, usable, _reads_large), strict=True))
         worthwhile = {point: by for point, by in found.items() if by.gain_db >= LEAST_GAIN_DB}
-        even = [point_site(point, "its channels are even") for point in points if point not in worthwhile]
+        even = [point_site(point, "its channels have similar ranges") for point in points if point not in worthwhile]
         middle = median(by.gain_db for by in worthwhile.values()) if worthwhile else 0.0
         better = {point: by for point, by in worthwhile.items() if by.gain_db >= middle}
         for made in [worthwhile, better] if len(better) < len(worthwhile) else [worthwhile]:
             factors = {point: by.factors for point, by in made.items()}
             done = tuple(point_site(point, f"expected noise {-by.gain_db:+.1f} dB") for point, by in made.items())
-            rest = [point_site(point, "the outputs keep less with it") for point in worthwhile if point not in made]
+            rest = [
+                point_site(point, "it makes the outputs less accurate") for point in worthwhile if point not in made
+            ]
             folds = {point: by.of_folds for point, by in made.items()}
             yield from rescalings(index, factors, done, [*left, *even, *rest], of_folds=folds)
 

@@ -69,11 +69,7 @@ class SmoothQuantStep(RescalingStep):
         given = _given_alpha(request.asked)
         search = _AlphaSearch(index, points, data, given)
         alphas = dict(zip(search.points, side_by_side(search.alpha, search.points), strict=True))
-        alone = [
-            point_site(point, "no alpha was found that lowers its noise")
-            for point, alpha in alphas.items()
-            if alpha is None
-        ]
+        alone = [point_site(point, "no alpha lowers its noise") for point, alpha in alphas.items() if alpha is None]
         factors = {point: search.factors(point, alpha) for point, alpha in alphas.items() if alpha is not None}
         # An alpha from the user is not tried on the quantized model.
         tried = {point: alpha for point, alpha in alphas.items() if alpha is not None and given is None}

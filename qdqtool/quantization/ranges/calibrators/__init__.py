@@ -55,7 +55,9 @@ def check_percentile(method: str, percentile: float | None) -> None:
     if percentile is None:
         return
     if method != "percentile":
-        raise ArgumentError(f"percentile is set, and calibration method '{method}' does not read it; percentile does")
+        raise ArgumentError(
+            f"percentile is set, but calibration method '{method}' does not use it; only percentile does"
+        )
     if not 50 <= percentile <= 100:
         hint = f"did you mean `--percentile {100 * percentile:g}`?" if 0.5 <= percentile <= 1 else None
         raise ArgumentError(f"percentile is {percentile:g}; legal: 50 to 100", hint=hint)

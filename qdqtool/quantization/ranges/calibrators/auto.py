@@ -35,7 +35,7 @@ def _threshold(seen: TensorRange, goal: RangeGoal) -> Threshold:
     if apart is not None:
         return _of_bulk(apart, seen, goal)
     if found.error >= (1 - GAIN) * found.unclipped_error:
-        return Threshold(seen.amax, "max", "clipping would save next to nothing")
+        return Threshold(seen.amax, "max", "clipping would hardly lower the error")
     saved = 1 - found.error / found.unclipped_error
     clipped = clipped_fraction(seen.histogram, found.amax)
     return Threshold(found.amax, "mse", f"{saved:.0%} less squared error, with {clipped:.2g} of the values clipped")
@@ -45,9 +45,11 @@ CALIBRATOR = Calibrator(_threshold)
 
 
 def _of_bulk(apart: OutlierSplit, seen: TensorRange, goal: RangeGoal) -> Threshold:
-    what = f"{apart.share:.2g} of the values lie far away, up to {seen.amax:g}, and are clipped"
+    what = f"{apart.share:.2g} of the values are far above the rest, up to {seen.amax:g}, and are clipped"
     if apart.is_mask:
         # A mask is at least 1,000 and 16 times the bulk, so the threshold is well below it.
-        return Threshold(apart.edge + MASK_MARGIN, "mse", f"a mask: {what}; else the others would be 0", "mask")
+        return Threshold(
+            apart.edge + MASK_MARGIN, "mse", f"a mask: {what}; otherwise the others would become 0", "mask"
+        )
     found = search(Density.of(apart.bulk, apart.edge), goal.format)
-    return Threshold(found.amax, "mse", f"outliers: {what}; else the others would be 0", "strays")
+    return Threshold(found.amax, "mse", f"outliers: {what}; otherwise the others would become 0", "strays")

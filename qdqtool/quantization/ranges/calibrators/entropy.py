@@ -33,7 +33,9 @@ def _threshold(seen: TensorRange, goal: RangeGoal) -> Threshold:
     if goal.peaked:
         return mse.CALIBRATOR.threshold(seen, goal)
     if goal.format.kind == "float":
-        return Threshold(seen.amax, "entropy", f"nothing is clipped: entropy needs even levels, not {goal.format}")
+        return Threshold(
+            seen.amax, "entropy", f"nothing is clipped: entropy needs evenly spaced levels, not {goal.format}"
+        )
     levels = int(goal.format.high) + 1
     if seen.histogram is None or seen.amax == 0 or levels > BINS:
         return Threshold(seen.amax, "entropy", "nothing is clipped")

@@ -104,10 +104,10 @@ def _unknown(path: Path, data: bytes) -> UsageError:
         if {"schema_version", "tensors"} <= keys:
             command = f"qdqtool quantize MODEL --calibration-cache {shlex.quote(str(path))} -o OUT.onnx"
             return UsageError(
-                f"{path} is what `qdqtool calibrate` writes, which needs the model as it was prepared",
+                f"{path} was written by `qdqtool calibrate`, and its ranges fit only the model that qdqtool prepared",
                 hint=f"quantize with it: `{command}`",
             )
-    return UsageError(f"{path} is no range file that is known; known are: {titles}")
+    return UsageError(f"{path} is not a known ranges file; known are: {titles}")
 
 
 def _check_names(encodings: Encodings) -> None:

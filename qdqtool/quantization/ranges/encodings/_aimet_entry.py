@@ -20,7 +20,7 @@ SCALED_FLOATS = frozenset({"float8e4m3fn", "float8e5m2"})
 WIDEST = 16
 """Largest number of bits of weights and activations in AIMET; biases have 32 bits."""
 ASYMMETRIC = "asymmetric in the file: range made symmetric"
-OTHER_BITS = "of other than 8 bits in the file: range used for 8"
+OTHER_BITS = "not of 8 bits in the file: range used for 8 bits"
 IN_FLOAT = "float in the file: unquantized"
 
 

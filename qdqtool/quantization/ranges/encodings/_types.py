@@ -96,7 +96,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(text: str) -> NoReturn:
-    raise UsageError(f"holds {text}, which is no number of JSON")
+    raise UsageError(f"holds {text}, which is not a JSON number")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

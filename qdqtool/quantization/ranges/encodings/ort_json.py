@@ -86,7 +86,7 @@ def _number(name: str, value: Any) -> float:
 
 def _entry(name: str, found: TensorRange) -> dict[str, Any]:
     if found.amax > FLOAT32_MAX:
-        raise UsageError(f"tensor '{name}' reaches to {found.amax:g}, which is no float32")
+        raise UsageError(f"tensor '{name}' reaches {found.amax:g}, which float32 cannot hold")
     return {"lowest": _array(found.min), "highest": _array(found.max), "CLS": "TensorData"}
 
 

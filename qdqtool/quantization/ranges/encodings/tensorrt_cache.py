@@ -65,5 +65,5 @@ def _line(name: str, found: TensorRange) -> str:
     with np.errstate(over="ignore"):
         scale = np.float32(found.amax / 127)
     if not np.isfinite(scale):
-        raise UsageError(f"tensor '{name}' reaches to {found.amax:g}: its scale is no float32")
+        raise UsageError(f"tensor '{name}' reaches {found.amax:g}: float32 cannot hold its scale")
     return f"{name}: {struct.pack('>f', scale).hex()}\n"

@@ -164,5 +164,5 @@ def test_a_signal_waits_until_all_outputs_are_in_place(tmp_path: Path, monkeypat
 
 def test_a_name_that_no_file_system_takes(tmp_path: Path):
     check_output(tmp_path / ("é" * 127), [])
-    with pytest.raises(OutputError, match="has a name of 256 bytes; 255 are possible"):
+    with pytest.raises(OutputError, match="has a name of 256 bytes; at most 255 are possible"):
         check_output(tmp_path / ("é" * 128), [])

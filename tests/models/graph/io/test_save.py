@@ -201,7 +201,7 @@ def test_a_model_goes_whole_into_a_stream(tmp_path: Path) -> None:
         saved = save_model(load_model(outside), pipe)
     assert (saved.data, saved.bytes) == (None, len(received.result()))
     assert run(onnx.load_from_string(received.result()), X)[0].any()
-    with pytest.raises(UsageError, match="no place beside it"):
+    with pytest.raises(UsageError, match="cannot be written beside it"):
         save_model(load_model(outside), Path("/dev/null"), external_data=ExternalData.ALWAYS)
 
 

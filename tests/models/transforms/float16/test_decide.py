@@ -66,7 +66,7 @@ def test_bodies_compute_in_float16_and_hand_over_float32(flag):
         assert found[name].dtype == array.dtype
         assert sqnr_db(array, found[name]) > FEW_ROUNDINGS
     reasons = {each.op_type: each.reason for each in half.report.kept}
-    assert reasons["If"] == "what If hands to its bodies and back stays float32"
+    assert reasons["If"] == "the inputs and outputs of the bodies of If stay float32"
     assert any("local function" in each.reason or "no operator of ONNX" in each.reason for each in half.report.kept)
     inside = [each for each in converted.graph.node if each.op_type in {"If", "Loop", "Scan"}]
     bodies = [attribute.g for each in inside for attribute in each.attribute if attribute.g.node]
@@ -115,7 +115,9 @@ def test_arithmetic_of_shapes_stays_float32():
     model = make_model(nodes, {"x": (1, 1, 1, "n")}, {"y": (1, 1, "h", "w")}, {"half": np.float32([1, 1, 1, 0.5])})
     written, half = in_half(model)
     assert set(kept(half)) == {"halves", "floored"}
-    assert set(kept(half).values()) == {"its results become indices or shapes, and float16 counts to 2048 only"}
+    assert set(kept(half).values()) == {
+        "its results become indices or shapes, and float16 holds integers only up to 2048"
+    }
     x = {"x": np.arange(4098, dtype=np.float32).reshape(1, 1, 1, -1) / 4098}
     assert outputs_of(written, x)["y"].shape == (1, 1, 1, 2049)
 
@@ -132,7 +134,7 @@ def test_inputs_that_onnx_wants_in_float32_keep_it():
 @pytest.mark.parametrize(
     ("op_type", "reason"),
     [
-        ("GridSample", "it reads positions in an image: of 640 pixels, float16 tells every second only half apart"),
+        ("GridSample", "it reads positions in an image: for 640 pixels, the steps of float16 are up to half a pixel"),
         ("NonMaxSuppression", "ONNX defines NonMaxSuppression for float32 and not for float16"),
         ("Range", "ONNX defines Range for float32 and not for float16"),
         ("RandomNormalLike", "it makes random numbers, in a type of its own"),
@@ -162,7 +164,7 @@ def test_operators_of_other_domains_keep_their_types():
     model.graph.value_info.append(helper.make_tensor_value_info("b", TensorProto.FLOAT, (2, 2)))
     model.opset_import.add(domain="com.microsoft", version=1)
     half = convert_to_float16(Model(model))
-    assert kept(half.report)["b"].startswith("it is no operator of ONNX")
+    assert kept(half.report)["b"].startswith("it is not an ONNX operator")
     x = {"x": floats(2, 2)}
     assert sqnr_db(outputs_of(model, x)["y"], outputs_of(half.model.proto, x)["y"]) > FEW_ROUNDINGS
 
@@ -293,7 +295,7 @@ def report(graph, measured=None, opset=21):
 
 
 HEAD = "g (float[4] x, float[4] z) => (float[4] y) <float large = {1e5}, float c = {0.5}, int64 one = {1}>"
-BETWEEN = "it stands between nodes that stay float32, where two Casts would gain nothing"
+BETWEEN = "it is between nodes that stay float32, so two Casts would gain nothing"
 BEYOND = "constant 'large' has 1e+05, beyond 65504"
 
 
@@ -313,7 +315,7 @@ def test_a_constant_must_be_finite_in_float16(number, reason):
         (16376.0, ""),
         (16377.0, "'a' reaches 1.64e+04: more than 16376, a quarter of what float16 holds"),
         (2.0**-14, ""),
-        (2.0**-14 - 2.0**-30, "'a' has nothing above 6.1e-05, where float16 has few bits left"),
+        (2.0**-14 - 2.0**-30, "'a' has nothing above 6.1e-05, where float16 has fewer bits"),
         (0.0, ""),
     ],
 )
@@ -326,7 +328,7 @@ def test_measured_values_must_be_normal_numbers_with_a_reserve(seen, reason):
 def test_tiny_values_count_where_they_were_measured():
     """A Transpose of the same values was not, so its own readers go by their other operands."""
     graph = f"{HEAD} {{ t = Transpose (x) a = Sigmoid (t) y = Softmax (a) }}"
-    tiny = "'x' has nothing above 1e-07, where float16 has few bits left"
+    tiny = "'x' has nothing above 1e-07, where float16 has fewer bits"
     assert report(graph, {"x": 1e-7}) == (2, {"t": tiny}, 2)
 
 

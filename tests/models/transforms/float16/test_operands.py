@@ -127,15 +127,15 @@ def test_a_node_without_float32_has_no_operands(node: str) -> None:
         ("y = EyeLike (x)", "its output may take the type of its input"),
         (
             "y = GridSample (image, grid)",
-            "it reads positions in an image: of 640 pixels, float16 tells every second only half apart",
+            "it reads positions in an image: for 640 pixels, the steps of float16 are up to half a pixel",
         ),
-        ("y = mine.Relu (x)", "it is no operator of ONNX, so nothing is known of the types that it takes"),
-        ("y = NoSuchOperator (x)", "it is no operator of ONNX, so nothing is known of the types that it takes"),
+        ("y = mine.Relu (x)", "it is not an ONNX operator, so the types that it supports are unknown"),
+        ("y = NoSuchOperator (x)", "it is not an ONNX operator, so the types that it supports are unknown"),
         ("y = SplitToSequence (x)", "'y' is no tensor of a known type"),
         (
             """y = If (condition) <then_branch = t () => (float[2,4] a) { a = Relu (x) },
                                  else_branch = e () => (float[2,4] b) { b = Neg (x) }>""",
-            "what If hands to its bodies and back stays float32",
+            "the inputs and outputs of the bodies of If stay float32",
         ),
     ],
 )
@@ -152,4 +152,4 @@ def test_nodes_of_local_functions_stay_float32() -> None:
     )
     index = ModelIndex.of(Model(model))
     inside = [operands_of(node, index.types) for node in index.view.nodes() if node.scope.in_function]
-    assert inside == [Operands(TypeRule.COMPUTES, problem="it stands in a local function")] * 2
+    assert inside == [Operands(TypeRule.COMPUTES, problem="it is in a local function")] * 2

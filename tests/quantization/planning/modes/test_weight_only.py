@@ -126,7 +126,7 @@ def test_data_that_codes_are_rounded_by_gains_several_decibels(sample, gain, siz
     of_nearest = sqnr(folder, tmp_path / "q.onnx")
     report = quantize(folder / "model.onnx", tmp_path, block_size=size, data=folder / "calibration.npz")
     assert report.calibration.method == "gptq"
-    assert {"rounded by the calibration data" in entry.reason for entry in report.quantized} == {True}
+    assert {"codes chosen with the calibration data" in entry.reason for entry in report.quantized} == {True}
     of_data = sqnr(folder, tmp_path / "q.onnx")
     assert of_data > of_nearest + gain
     assert of_data > BLOCK_QUANTIZER_DB[sample, size] + gain
@@ -148,7 +148,7 @@ def test_weights_that_stay_float_behind_a_q_are_not_rounded_by_data(tmp_path):
     folder = SAMPLES / "digits_transformer"
     options = QuantizeOptions(recipe=Recipe(quantize_mode="int4"), weights=WeightStorage.QDQ)
     report = quantize_model(folder / "model.onnx", folder / "calibration.npz", tmp_path / "q.onnx", options)
-    assert {"rounded by" in entry.reason for entry in report.quantized} == {False}
+    assert {"codes chosen" in entry.reason for entry in report.quantized} == {False}
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_weights_that_stay_float_behind_a_q_are_not_rounded_by_data(tmp_path):
 def test_input_channels_that_do_not_fit_get_a_smaller_block_that_does(inner, asked, block, tmp_path):
     report = quantize(products(shape=(inner, 40)), tmp_path, block_size=asked)
     assert [entry.granularity for entry in report.quantized] == [f"blocks of {block} on axis 0"]
-    assert ("take blocks of" in report.quantized[0].reason) == (block != asked)
+    assert ("need blocks of" in report.quantized[0].reason) == (block != asked)
 
 
 def test_a_target_that_takes_a_short_last_block_gets_the_block_that_is_asked_for(tmp_path):
@@ -211,12 +211,12 @@ def test_what_stays_float_is_named_with_its_reason(tmp_path):
     assert "left operand" in reasons["left_constant"]
     assert "vector" in reasons["vector"]
     assert "two activations" in reasons["two_activations"]
-    assert "rows up in a table" in reasons["lookup"]
+    assert "only a few rows of a table" in reasons["lookup"]
     assert {entry.tensor for entry in report.quantized} == {"fine", "odd"}
 
 
 def test_no_two_whole_blocks_is_a_reason(tmp_path):
-    with pytest.raises(UsageError, match="divide into no two whole blocks of 16 or more"):
+    with pytest.raises(UsageError, match="do not form two or more whole blocks of 16 or more"):
         quantize(products(shape=(50, 40)), tmp_path)
 
 
@@ -236,7 +236,7 @@ def test_calibration_ranges_and_activations_are_refused_where_there_are_none(tmp
             model, FileData(path=SAMPLES / "digits_transformer" / "calibration.npz"), Recipe(quantize_mode="int4")
         )
     (tmp_path / "r.json").write_text('{"schema_version": 2}')
-    with pytest.raises(UsageError, match="has no use for ranges"):
+    with pytest.raises(UsageError, match="does not use ranges"):
         quantize(model, tmp_path, data=CachedRanges(path=tmp_path / "r.json"))
     with pytest.raises(UsageError, match="needs calibration data"):
         quantize(model, tmp_path, "int8")

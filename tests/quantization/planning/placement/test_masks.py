@@ -167,7 +167,7 @@ def test_a_product_that_reads_masked_scores_stays_float_and_says_why(form, tmp_p
     found = proposal(model)
     assert not found.slots
     (reason,) = (node.reason.text for node in found.skipped if node.op_type == "MatMul")
-    assert "carries an attention mask" in reason
+    assert "has an attention mask" in reason
     save_model(Model(model), tmp_path / "valid.onnx")
 
 
@@ -294,7 +294,7 @@ def test_a_mask_ends_where_values_are_computed_from_it(op, inputs, expected):
     net.op("Clip", [net.op("Add", ["x", low_mask(net)], "sum")], "s")
     net.op(op, inputs, "y")
     assert masked(net) is expected
-    text = "'y' carries an attention mask, which one scale would not survive"
+    text = "'y' has an attention mask, beside which one scale rounds other values to 0"
     assert carried_mask(*looked_at(net, "y")) == (Reason("attention-mask", text) if expected else None)
 
 

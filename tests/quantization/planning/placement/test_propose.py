@@ -259,7 +259,7 @@ def test_a_product_behind_an_operator_on_codes_points_to_normalize():
         a = DequantizeLinear (c, s, z)  [product] y = MatMul (a, v)""")
     weights = {"s": np.float32(0.1), "z": np.int8(0), "w": np.ones((16, 16), np.int8), "v": np.ones((16, 16), "f4")}
     model = make_model(nodes, {"x": (4, 16)}, {"y": (4, 16)}, weights)
-    reason = "it reads what QLinearMatMul 'codes' makes; `qdqtool normalize` makes pairs of such operators"
+    reason = "it reads the output of QLinearMatMul 'codes'; `qdqtool normalize` turns such operators into pairs"
     assert skipped(model)["product"] == reason
 
 
@@ -358,7 +358,7 @@ def test_what_cannot_be_observed_is_skipped():
     net.nodes.append(scan)
     model = net.model({"x": (1, 3, 2, 4)})
     assert slots(model) == {}
-    assert "'v' cannot be observed: it stands in a body of Scan" in skipped(model)["hidden"]
+    assert "'v' cannot be observed: it is in a body of Scan" in skipped(model)["hidden"]
 
 
 def test_functions_are_quantized_but_for_weights_that_are_arguments():
@@ -388,7 +388,7 @@ def test_an_attribute_that_a_caller_gives_is_named():
     }
     """
     assert skipped(parser.parse_model(text)) == {
-        "turned": "an attribute of it is an argument of the local function; inline the function first"
+        "turned": "one of its attributes is an argument of the local function; inline the function first"
     }
 
 
@@ -468,9 +468,7 @@ def called(times: int) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("times", [1, 2, 3])
 def test_a_function_that_is_called_more_than_once_has_no_activations_of_its_own(times):
-    told = (
-        f"its local function is called {times} times, and one scale would have to serve them all; inline the function"
-    )
+    told = f"its local function is called {times} times, and all calls would share one scale; inline the function"
     expected = {} if times == 1 else {"conv": told, "sum": told}
     assert skipped(called(times)) == expected
     assert slots(called(times)) == ({"a": ("per-tensor", ["c", "b"]), "w": ("per-axis 0", ["c"])} if times == 1 else {})
@@ -494,7 +492,7 @@ def test_a_pool_that_is_asked_for_takes_a_pair_on_an_activation_alone(x, reason)
     assert skipped(pooled(x), **named) == ({"p.GlobalAveragePool": reason} if reason else {})
     (found,) = proposal(pooled("x"), Selection(**named)).slots
     assert [(use.node, use.index) for use in found.uses] == [(("p",), 0)]
-    assert found.reason == "input of GlobalAveragePool, as asked"
+    assert found.reason == "input of GlobalAveragePool, as requested"
 
 
 def test_a_pool_of_what_a_dq_makes_is_quantized_already():

@@ -74,7 +74,7 @@ def test_a_concat_that_shares_nothing_says_so():
     model = net.model(IMAGE)
     assert groups(model) == []
     reasons = {node.node: node.reason.text for node in proposal(model, ASKED).skipped}
-    assert reasons["both.Concat"].startswith("no input of it is read quantized elsewhere")
+    assert reasons["both.Concat"].startswith("no other node reads its inputs quantized")
 
 
 def product(net, x, y, channels=32):

@@ -11,11 +11,11 @@ from qdqtool.quantization.planning.placement import Selection
 IMAGE = {"x": (1, 16, 8, 8), "s": (1, 16, 8, 8)}
 ORDERS = pytest.mark.parametrize("swapped", [False, True])
 FLOAT_CONV = "the Conv that it joins stays float"
-NO_CONV = "neither input comes straight from a Conv that nothing else reads: there is nothing to fuse with"
+NO_CONV = "neither input comes directly from a Conv that only this node reads: it cannot be fused with a Conv"
 LAYERS = "it sums up layers without a Conv: such sums grow with depth, and one scale for them costs accuracy"
 OTHER_SHAPE = "its inputs have different shapes: it is no residual branch"
 QUANTIZED = "it is quantized already"
-CONV_QUANTIZED = "the Conv that it joins is quantized already; `--existing replace` quantizes both anew"
+CONV_QUANTIZED = "the Conv that it joins is quantized already; `--existing replace` quantizes both again"
 
 
 def conv(net, source, output):
@@ -60,7 +60,7 @@ BRANCHES = {
     "inputs alone": (lambda _: "x", lambda _: "s", NO_CONV),
     "Sigmoid behind a Conv": (lambda net: net.op("Sigmoid", [float_conv(net)], "n"), lambda _: "s", NO_CONV),
     "Conv read twice": (conv_read_twice, lambda _: "s", NO_CONV),
-    "mask": (float_conv, masked, "'k' carries an attention mask, which one scale would not survive"),
+    "mask": (float_conv, masked, "'k' has an attention mask, beside which one scale rounds other values to 0"),
     "pair": (float_conv, lambda net: net.activation("s"), QUANTIZED),
     "quantized Conv": (quantized_conv, lambda _: "s", CONV_QUANTIZED),
     "quantized Conv and pair": (quantized_conv, lambda net: net.activation("s"), QUANTIZED),

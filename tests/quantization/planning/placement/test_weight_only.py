@@ -73,7 +73,7 @@ def product(op: str, left: str, right: str, **attributes: Any) -> onnx.ModelProt
     return net.model({"x": (1, 64, 8, 8) if op == "Conv" else (64, 64)})
 
 
-LEFT = "its constant is the left operand, on which no kernel takes a quantized weight"
+LEFT = "its constant is the left operand, but kernels take a quantized weight only as the right operand"
 
 
 WIDE = "'double' is float64; TensorRT 11 quantizes bfloat16, float16, float32"
@@ -101,7 +101,7 @@ def test_a_product_without_a_weight_that_kernels_take_says_why(op, left, right, 
 @pytest.mark.parametrize(
     ("op", "left", "right", "attributes", "mode", "expected"),
     [
-        ("MatMul", "x", "w", {}, "int4", {"w": ("blocks of 32 on axis 0", "weight of MatMul; 64 input channels take")}),
+        ("MatMul", "x", "w", {}, "int4", {"w": ("blocks of 32 on axis 0", "weight of MatMul; 64 input channels need")}),
         ("Gemm", "x", "w", {"transB": 1}, "nvfp4", {"w": ("blocks of 16 on axis 1", "weight of Gemm")}),
         ("MatMul", "x", "deep", {}, "int8-weight-only", {"deep": ("per-axis 2", "weight of MatMul")}),
         ("Conv", "x", "filter", {}, "int8-weight-only", {"filter": ("per-axis 0", "weight of Conv")}),
@@ -138,12 +138,12 @@ def test_of_other_operators_those_with_weights_that_take_no_pair_are_named():
     model = net.model({"x": (1, 64)})
     ((node, (code, text)),) = reasons(model).items()
     assert (node, code) == ("y.LSTM", "float-operator")
-    assert text.startswith("TensorRT computes its steps in float whatever its pairs")
+    assert text.startswith("TensorRT computes its steps in float, with and without pairs")
     excluded = {"y.LSTM": ("excluded", "excluded by --nodes-to-exclude 'y.LSTM'")}
     assert reasons(model, nodes_to_exclude=("y.LSTM", "sum.Add")) == excluded
 
 
-LOOKUP = ("lookup-table", "it looks rows up in a table: a few rows are read, so few bits would save no time")
+LOOKUP = ("lookup-table", "it reads only a few rows of a table, so fewer bits would save no time")
 
 
 @pytest.mark.parametrize(
@@ -173,7 +173,7 @@ Layer (a, v) => (b) { r = Relu (a)  [inside] p = MatMul (r, r)  [argument] b = M
 def test_in_a_function_the_right_operand_may_be_a_weight_of_the_caller():
     found = reasons(onnx.parser.parse_model(FUNCTION))
     assert found["inside"] == ("no-weight", "it multiplies two activations: there is no weight to quantize")
-    told = "its weight may be an argument of the local function ('v'); inline the function to tell"
+    told = "its weight may be an argument of the local function ('v'); inline the function to see"
     assert found["argument"] == ("function-argument", told)
 
 

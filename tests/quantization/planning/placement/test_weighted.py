@@ -102,7 +102,7 @@ def test_two_activations_in_a_function_are_no_arguments():
         [argument] b = MatMul (p, v)
     }
     """
-    told = "its weight may be an argument of the local function ('v'); inline the function to tell"
+    told = "its weight may be an argument of the local function ('v'); inline the function to see"
     model = parser.parse_model(text)
     assert reasons(model) == {"argument": ("function-argument", told)}
     assert pairs(model) == {"r": ("activation", "per-tensor"), "s": ("activation", "per-tensor")}
@@ -130,7 +130,7 @@ def tiny(*, pool: bool = False, second: int = 32) -> onnx.ModelProto:
 @pytest.mark.parametrize("pool", [False, True])
 def test_a_tiny_layer_stays_float_beside_larger_ones_and_what_has_no_weight_does_not_count(pool):
     selection = {"op_types_to_quantize": ("Mat*", "GlobalAveragePool")} if pool else {}
-    told = "it has 32 input and 4 output channels, and no kernel gains below 16; `"
+    told = "it has 32 input and 4 output channels, and no kernel gains below 16; to quantize it anyway, give `"
     code, text = reasons(tiny(pool=pool), **selection)["b.MatMul"]
     assert (code, text.partition("--")[0]) == ("few-channels", told)
     found = set(pairs(tiny(pool=pool), **selection))

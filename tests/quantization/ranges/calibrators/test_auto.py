@@ -51,14 +51,14 @@ def test_a_stray_value_does_not_cost_all_others(far):
     values = SCORES.copy()
     values[5, 6, 7] = far
     found = AUTO.threshold(seen(values), INT8)
-    assert found.reason.startswith("outliers: 3.8e-06 of the values lie far away")
+    assert found.reason.startswith("outliers: 3.8e-06 of the values are far above")
     assert sqnr(np.delete(values, np.argmax(values)), found) > 35
 
 
 def test_a_mask_stays_a_mask_and_the_scores_stay_scores():
     masked = SCORES + np.where(np.tri(64), 0, -1e4).astype(np.float32)
     found = AUTO.threshold(seen(masked), INT8)
-    assert found.reason.startswith("a mask: 0.49 of the values lie far away, up to 10014.2")
+    assert found.reason.startswith("a mask: 0.49 of the values are far above the rest, up to 10014.2")
     scale = np.float32(found.amax / 127).reshape(())
     before, after = _softmax(masked), _softmax(fake_quantize(masked, scale, INT8.format, PerTensor()))
     assert np.abs(after - before).max() < 0.06
@@ -102,7 +102,7 @@ def test_it_clips_exactly_where_that_saves_more_than_two_percent(tail, goal):
         assert threshold.reason.endswith(f"{clipped_fraction(found.histogram, least):.2g} of the values clipped")
     elif saved < 0.019:
         assert (threshold.method, threshold.amax, threshold.apart) == ("max", found.amax, None)
-        assert threshold.reason == "clipping would save next to nothing"
+        assert threshold.reason == "clipping would hardly lower the error"
 
 
 def _spread_error(values: np.ndarray, weights: np.ndarray, amax: float, goal: calibrators.RangeGoal) -> float:
@@ -114,7 +114,7 @@ def _spread_error(values: np.ndarray, weights: np.ndarray, amax: float, goal: ca
 
 def test_a_mask_is_clipped_ten_below_the_bulk():
     found = AUTO.threshold(ranged({2: 5_000, 9: 4_000, 5_000: 600, 5_100: 400}, low=-5101.0), INT8)
-    what = "0.1 of the values lie far away, up to 5101, and are clipped; else the others would be 0"
+    what = "0.1 of the values are far above the rest, up to 5101, and are clipped; otherwise the others would become 0"
     assert found == calibrators.Threshold(20.0, "mse", f"a mask: {what}", "mask")
     near = TensorRange(-1500.0, 9.0, 1500.0, 9_000, counted({2: 7_600, 9: 400, 1_499: 1_000}))
     assert AUTO.threshold(near, INT8).amax == 20
@@ -125,8 +125,8 @@ def test_strays_are_clipped_to_what_serves_the_bulk():
     found = AUTO.threshold(ranged({**bulk, 8_000: 3}, -3, zeros=50_000), INT8)
     expected = calibrators.get("mse").threshold(ranged(bulk, -3), INT8)
     share = 3 / (sum(bulk.values()) + 50_003)
-    what = f"{share:.2g} of the values lie far away, up to 1000.12, and are clipped"
-    reason = f"outliers: {what}; else the others would be 0"
+    what = f"{share:.2g} of the values are far above the rest, up to 1000.12, and are clipped"
+    reason = f"outliers: {what}; otherwise the others would become 0"
     assert found == calibrators.Threshold(expected.amax, "mse", reason, "strays")
 
 

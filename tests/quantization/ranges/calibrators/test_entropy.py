@@ -115,5 +115,5 @@ def test_the_method_and_the_number_of_levels_are_named(values):
     found = ENTROPY.threshold(seen(values / np.abs(values).max()), GOAL)
     assert (found.method, found.reason, found.apart) == ("entropy", "least divergence with 128 levels", None)
     fp8 = ENTROPY.threshold(seen(values), replace(GOAL, format=formats.get("float8e4m3fn")))
-    assert fp8.reason == "nothing is clipped: entropy needs even levels, not float8e4m3fn"
+    assert fp8.reason == "nothing is clipped: entropy needs evenly spaced levels, not float8e4m3fn"
     assert ENTROPY.threshold(seen(values), replace(GOAL, format=formats.get("int16"))).reason == "nothing is clipped"

@@ -52,7 +52,7 @@ def test_a_tensor_of_almost_nothing_but_zeros_is_not_clipped_to_zero():
     assert threshold.reason == "nothing is clipped: 99.99 % of the values are 0"
 
 
-UNREAD = "percentile is set, and calibration method '{}' does not read it; percentile does"
+UNREAD = "percentile is set, but calibration method '{}' does not use it; only percentile does"
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_symmetric_codes_keep_their_scale_however_they_are_counted(tmp_path):
         {"name": "d", "output_dtype": "int16", "y_scale": 1.0},
     )
     assert {name: seen.amax for name, seen in found.ranges.items()} == {"a": 63.5, "b": 63.5, "c": 63.5, "d": 32767.0}
-    assert found.remarks == {"d": "of other than 8 bits in the file: range used for 8"}
+    assert found.remarks == {"d": "not of 8 bits in the file: range used for 8 bits"}
     assert {scales.format for scales in found.constants.values()} == {"int8", "int16"}
 
 

@@ -101,9 +101,9 @@ def test_the_older_tables_of_onnxruntime_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ("", "no range file that is known"),
-        ("{}", "no range file that is known"),
-        ("[" * 100_000, "no range file that is known"),
+        ("", "not a known ranges file"),
+        ("{}", "not a known ranges file"),
+        ("[" * 100_000, "not a known ranges file"),
         ('{"CLS": ' + "[" * 100_000, "is not valid JSON: it is nested too deeply"),
         ("TRT-8601\nx 3f800000\n", "line 2 is not 'name: ' and eight hexadecimal digits: 'x 3f800000'"),
         ("TRT-8601\nx: 7fc00000\n", "scale nan; a scale must be finite"),
@@ -117,7 +117,7 @@ def test_the_older_tables_of_onnxruntime_are_read(tmp_path):
         ('{"x": {"lowest": [0, 1], "highest": 2}}', "is no number"),
         ('{"x": [0, 1], "x": [0, 2]}', "has the name 'x' twice in one object"),
         ('{"x": [-1, 1], "y": [-1' + "0" * 5000 + ", 1]}", "is not valid JSON: Exceeds the limit"),
-        ('{"CLS": "TensorsData", "data": {"x": {"lowest": NaN}}}', "holds NaN, which is no number of JSON"),
+        ('{"CLS": "TensorsData", "data": {"x": {"lowest": NaN}}}', "holds NaN, which is not a JSON number"),
         ('{"x": {"lowest": 0, "highest": 1', "is not valid JSON: Expecting"),
         (b"PK\x03\x04 and then nothing", "is damaged"),
     ],
@@ -191,7 +191,7 @@ def test_names_and_messages_are_bounded(tmp_path):
 
 
 def test_ranges_of_ours_are_not_another_tool_s_and_the_hint_says_where_they_go(tmp_path):
-    with pytest.raises(UsageError, match="is what `qdqtool calibrate` writes") as caught:
+    with pytest.raises(UsageError, match="was written by `qdqtool calibrate`") as caught:
         read_encodings(written(tmp_path, '{"schema_version": 2, "tensors": []}'))
     assert "--calibration-cache" in caught.value.hint
 
@@ -249,7 +249,7 @@ def test_what_is_unknown_is_told_what_is_known(tmp_path):
         path = written(tmp_path, text)
         with pytest.raises(UsageError) as caught:
             read_encodings(path)
-        assert caught.value.message == f"{path} is no range file that is known; known are: {known}"
+        assert caught.value.message == f"{path} is not a known ranges file; known are: {known}"
     path = written(tmp_path, ' \n{"a": 1,}')
     with pytest.raises(UsageError) as caught:
         read_encodings(path)
@@ -263,6 +263,7 @@ def test_the_hint_for_ranges_of_ours_quotes_the_path(tmp_path):
     with pytest.raises(UsageError) as caught:
         read_encodings(path)
     assert (
-        caught.value.message == f"{path} is what `qdqtool calibrate` writes, which needs the model as it was prepared"
+        caught.value.message
+        == f"{path} was written by `qdqtool calibrate`, and its ranges fit only the model that qdqtool prepared"
     )
     assert caught.value.hint == f"quantize with it: `qdqtool quantize MODEL --calibration-cache '{path}' -o OUT.onnx`"

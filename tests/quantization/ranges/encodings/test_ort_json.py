@@ -86,7 +86,7 @@ def test_the_largest_float32_can_be_written_and_nothing_larger():
     largest = float(np.finfo(np.float32).max)
     found = TensorRange(-largest, 1.0, largest, 1)
     assert FORMAT.read(FORMAT.write({"x": found})).ranges == {"x": found}
-    with refused(UsageError, "tensor 'x' reaches to 3.40282e+38, which is no float32"):
+    with refused(UsageError, "tensor 'x' reaches 3.40282e+38, which float32 cannot hold"):
         FORMAT.write({"x": TensorRange(0.0, 2.0**128, 2.0**128, 1)})
 
 

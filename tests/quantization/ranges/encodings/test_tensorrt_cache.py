@@ -61,7 +61,7 @@ def test_a_name_with_a_line_break_is_refused(name):
 def test_a_scale_beyond_float32_is_refused():
     largest = 127 * float(np.finfo(np.float32).max)
     assert FORMAT.write({"x": magnitude(largest)}).endswith(b"x: 7f7fffff\n")
-    with refused(UsageError, "tensor 'x' reaches to 8.64317e+40: its scale is no float32"):
+    with refused(UsageError, "tensor 'x' reaches 8.64317e+40: float32 cannot hold its scale"):
         FORMAT.write({"x": magnitude(2 * largest)})
 
 

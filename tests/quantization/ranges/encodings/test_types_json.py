@@ -102,7 +102,7 @@ def test_an_object_is_decoded():
         ('{"a": {"bb": 1, "c": 2, "bb": 1}}', "has the name 'bb' twice in one object"),
         ('{"x": 0, "x": 0, "y": 0, "y": 0}', "has the name 'x' twice in one object"),
         (f'{{"{"a" * 99}": 0, "{"a" * 99}": 0}}', f"has the name '{'a' * 80}' twice in one object"),
-        ('{"a": -Infinity}', "holds -Infinity, which is no number of JSON"),
+        ('{"a": -Infinity}', "holds -Infinity, which is not a JSON number"),
         ('{"a": ' + "[" * 100_000, "is not valid JSON: it is nested too deeply"),
         ("{", "is not valid JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)"),
     ],

@@ -97,7 +97,7 @@ def test_a_line_that_is_no_sample_is_refused(options, tmp_path, monkeypatch):
 
 def test_text_is_not_read_from_a_pipe(options, tmp_path):
     os.mkfifo(tmp_path / "t.txt")
-    with pytest.raises(UsageError, match="is of no known kind"):
+    with pytest.raises(UsageError, match="is not of a known kind"):
         load_feeds(tmp_path / "t.txt", text_spec("input_ids"), options=options)
 
 
