@@ -298,7 +298,7 @@ ROWS, COLUMNS = {"axis": 0, "block_size": 16}, {"axis": 1, "block_size": 16}
         (np.ones((1, 8)), Blocked(0, 16), (40, 8), ROWS | {"block_size": 40}, "has one block in the file, which co"),
         (
             *(np.ones((7, 8)), Blocked(0, 16), SHAPE, ROWS | {"block_size": 10}),
-            "has blocks of 10 on axis 0 in the file, which tensorrt does not take",
+            "has blocks of 10 on axis 0 in the file, which tensorrt does not support",
         ),
     ],
 )
