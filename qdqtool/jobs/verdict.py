@@ -4,17 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from qdqtool.accuracy.checking.report import CheckReport
-from qdqtool.accuracy.checking.worst_output import is_limited, worst_output
+from qdqtool.accuracy.checking.worst_output import LOW_SQNR, judge_check
 from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.errors import QdqError, human_bytes, plural
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.linting.report import ModelReport, ValidateReport
+from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
 from qdqtool.quantization.planning import modes
 from qdqtool.results import Judgement, VerdictWord
 
-LOW_SQNR = 20.0
-"""SQNR in dB below which an output gets a warning without a limit. At 20 dB the error is a tenth of the output."""
-LOW_AGREEMENT = 0.9
 LEAST_QUANTIZED = 0.1
 """Smallest share of quantized multiply-accumulates for which an engine is worthwhile."""
 LEAST_AS_PLANNED = 0.5
@@ -37,6 +34,7 @@ def judge(reports: Sequence[tuple[str, object]], limit: str = "--min-sqnr") -> t
         for source, report in reports
         for judgement in _of_report(report, None if has_target else limit)
     ]
+    found += _other_target(content)
     for each in content if not any(isinstance(each, CheckReport) for each in content) else ():
         found += _low_of_quantize(each) if isinstance(each, QuantizeReport) else ()
     return (*found, *_unasked(content))
@@ -58,12 +56,12 @@ def _of_report(report: object, limit: str | None) -> Iterator[Judgement]:
         case QuantizeReport():
             yield from _of_quantize(report)
         case ModelReport():
-            yield from _of_validated(report)
-        case ValidateReport(models=models):
+            yield from _of_validated(report, None)
+        case ValidateReport(models=models, settings=settings):
             for model in models:
-                yield from _of_validated(model)
+                yield from _of_validated(model, settings)
         case CheckReport():
-            yield from _of_check(report, limit)
+            yield from judge_check(report, limit)
         case EngineReport():
             yield from _of_build(report)
         case RefusedReport(stage=stage, message=message):
@@ -72,7 +70,7 @@ def _of_report(report: object, limit: str | None) -> Iterator[Judgement]:
             yield Judgement("numbers", "failed", f"the check cannot be made: {message}", hint or "")
 
 
-def _of_validated(model: ModelReport) -> Iterator[Judgement]:
+def _of_validated(model: ModelReport, settings: str | None) -> Iterator[Judgement]:
     if model.error is not None:
         yield Judgement("rules", "failed", f"the model could not be read: {model.error}")
     elif not model.targets:
@@ -84,6 +82,15 @@ def _of_validated(model: ModelReport) -> Iterator[Judgement]:
         if target.known or target.suppressed:
             detail += f"; {target.known} known, {target.suppressed} suppressed"
         yield Judgement("rules", "failed" if failed else "passed", detail)
+        if target.not_selected:
+            applied = f"{len(target.checked)} of {plural(len(target.checked) + target.not_selected, 'rule')}"
+            yield Judgement("rules", "warning", f"{target.target}: only {applied} were selected")
+        hidden = target.lowered + sum(each.errors for each in target.ignored)
+        if hidden:
+            detail = (
+                f"{target.target}: {plural(hidden, 'error')} ignored or lowered by options or {settings or 'settings'}"
+            )
+            yield Judgement("rules", "warning", detail)
 
 
 def _of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
@@ -125,49 +132,6 @@ def _low_of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
         yield Judgement("numbers", "warning", detail, f"`--min-sqnr {LOW_SQNR:.0f}` leaves layers in float for more")
 
 
-def _of_check(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
-    missed = [gate.name for gate in check.gates if not gate.passed]
-    if missed or check.failures or not check.passed:
-        yield Judgement("numbers", "failed", "; ".join(check.failures) or f"missed: {', '.join(missed)}")
-        return
-    doubts = tuple(_doubts(check, limit))
-    yield from doubts
-    if not doubts:
-        held = f"{plural(len(check.gates), 'gate')} held on {plural(check.data.distinct, 'sample')}"
-        yield Judgement("numbers", "passed", f"{held}, against {check.baseline}")
-
-
-def _doubts(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
-    if not check.qdq.total:
-        yield Judgement("numbers", "warning", "the model has no Q/DQ nodes: nothing quantized was checked")
-    if check.baseline is None:
-        detail = "the outputs were compared with no float model"
-        yield Judgement("numbers", "warning", detail, "`--baseline FLOAT.onnx`")
-    elif check.baseline_qdq:
-        detail = f"the baseline has {plural(check.baseline_qdq, 'Q/DQ node')} itself: it is no float model"
-        yield Judgement("numbers", "warning", detail, "`--baseline FLOAT.onnx`")
-    if check.data.seed is not None:
-        yield Judgement("numbers", "warning", "random inputs were run: real data may give other numbers", "`--data`")
-    elif check.baseline is not None and limit is not None and not is_limited(check):
-        yield from _low(check, limit)
-
-
-def _low(check: CheckReport, limit: str) -> Iterator[Judgement]:
-    """Yield a warning if the worst output has low accuracy and no limit allows it."""
-    worst = worst_output(check.outputs, check.gates)
-    if worst is not None and worst.sqnr_db is not None and worst.sqnr_db < LOW_SQNR:
-        kept = max(int(worst.sqnr_db), 0)
-        yield Judgement(
-            "numbers",
-            "warning",
-            f"output '{worst.name}' keeps {worst.sqnr_db:.1f} dB, and no limit on the accuracy was given",
-            f"`--min-sqnr {LOW_SQNR:.0f}` of quantize leaves layers in float for more; `{limit} {kept}` accepts this",
-        )
-    elif worst is not None and worst.agreement is not None and worst.agreement < LOW_AGREEMENT:
-        detail = f"{worst.agreement:.1%} of output '{worst.name}' are equal, and no limit on the accuracy was given"
-        yield Judgement("numbers", "warning", detail, f"`--min-agreement {worst.agreement:.2f}` accepts that")
-
-
 def _of_build(build: EngineReport) -> Iterator[Judgement]:
     missed = [f"{gate.gate}: {gate.found}" for gate in build.gates if not gate.passed]
     if missed or not build.passed:
@@ -191,8 +155,22 @@ def _unasked(reports: Sequence[object]) -> Iterator[Judgement]:
     """Yield a warning if neither the parser nor a builder of TensorRT has processed a model for it."""
     if any(isinstance(each, EngineReport | RefusedReport) for each in reports):
         return
-    models = (model for each in reports for model in (each.models if isinstance(each, ValidateReport) else (each,)))
-    for target in (target for model in models if isinstance(model, ModelReport) for target in model.targets):
+    for target in _targets(reports):
         if target.parser not in {None, "asked"}:
             detail = f"{target.target}: neither the parser nor the builder was asked ({target.parser_note})"
             yield Judgement("engine", "warning", detail, "`pip install tensorrt-rtx` brings the parser")
+
+
+def _other_target(reports: Sequence[object]) -> Iterator[Judgement]:
+    """Yield a warning if no rules for TensorRT were applied to a model that TensorRT builds."""
+    names = list(dict.fromkeys(each.target for each in _targets(reports)))
+    for build in reports:
+        if isinstance(build, EngineReport) and names and not any(name.startswith("tensorrt") for name in names):
+            detail = f"validated for {', '.join(names)}, and built by {build.backend}"
+            yield Judgement("rules", "warning", detail, f"`--target {build.backend}` of validate")
+
+
+def _targets(reports: Sequence[object]) -> Iterator[TargetReport]:
+    for each in reports:
+        models = each.models if isinstance(each, ValidateReport) else (each,)
+        yield from (target for model in models if isinstance(model, ModelReport) for target in model.targets)

@@ -138,12 +138,14 @@ class Linter:
         # Rules that need the parser's answer are applied after the parser was asked.
         chosen = tuple(rule for rule in self._rules_for(model.path) if not rule.asks_parser)
         ignored = self._ignored_for(model.path)
+        others = [rule for rule in rules.catalogue() if rule not in self._asked and not rule.asks_parser]
         quiet = _Quiet.of(read_suppressions(context.view), self._node_ignores)
         prints = Fingerprints()
         reports = tuple(
             replace(
                 self._judge(context, target, chosen, quiet, prints),
                 ignored=_ignored(context, target, ignored, quiet),
+                not_selected=sum(rule.impact(target) is not None for rule in others),
             )
             for target in self._targets
         )
@@ -181,6 +183,7 @@ class Linter:
                 with_findings(report, [*report.findings, *found.findings]),
                 checked=(*report.checked, *(rule.code for rule in chosen)),
                 suppressed=report.suppressed + found.suppressed,
+                lowered=report.lowered + found.lowered,
             )
         return replace(report, parser=word.status, parser_note=word.note, parser_messages=word.messages)
 
@@ -209,16 +212,17 @@ class Linter:
         self, context: RuleContext, target: Target, chosen: tuple[Rule, ...], quiet: "_Quiet", prints: Fingerprints
     ) -> TargetReport:
         found: list[Finding] = []
-        suppressed = 0
+        suppressed = lowered = 0
         for rule in chosen:
             for finding, fault in rule.locate(context, target):
                 if quiet.about(finding.code, fault.node):
                     suppressed += 1
                 else:
                     found.append(self._with_policy(finding, fault.node, prints))
+                    lowered += finding.severity == "error" and found[-1].severity != "error"
         checked = tuple(rule.code for rule in chosen if rule.impact(target) is not None)
         report = target_report(target.id, found, checked=checked, suppressed=suppressed)
-        return replace(report, parser="off") if target.id == PARSER_TARGET else report
+        return replace(report, lowered=lowered, parser="off" if target.id == PARSER_TARGET else None)
 
     def _with_policy(self, finding: Finding, node: NodeView | None, prints: Fingerprints) -> Finding:
         names, structure = prints.of(finding, node)
@@ -245,13 +249,14 @@ class Linter:
 
 def _ignored(context: RuleContext, target: Target, chosen: tuple[Rule, ...], quiet: "_Quiet") -> tuple[Ignored, ...]:
     """Count the findings of ignored rules, without findings that are suppressed anyway."""
-    return tuple(
-        Ignored(
-            rule.code, sum(not quiet.about(finding.code, fault.node) for finding, fault in rule.locate(context, target))
-        )
+    found = {
+        rule.code: [
+            each.severity for each, fault in rule.locate(context, target) if not quiet.about(each.code, fault.node)
+        ]
         for rule in chosen
         if rule.impact(target) is not None
-    )
+    }
+    return tuple(Ignored(code, len(each), each.count("error")) for code, each in found.items())
 
 
 @contextmanager

@@ -19,10 +19,12 @@ class Ignored:
     Attributes:
         code: Code of the rule.
         count: Number of findings of the rule.
+        errors: How many of them are errors.
     """
 
     code: str
     count: int
+    errors: int = 0
 
 
 REPEATED = 10
@@ -70,6 +72,8 @@ class TargetReport:
         parser_note: The version of the parser, or why it was not asked.
         parser_messages: The messages of the parser.
         causes: What repeats among the findings, the most frequent first; empty where nothing does.
+        not_selected: Number of rules for this target that were not applied, because others were selected.
+        lowered: Number of findings that are errors by their rule, and less by the settings.
     """
 
     target: str
@@ -83,6 +87,8 @@ class TargetReport:
     parser_note: str = ""
     parser_messages: tuple[str, ...] = ()
     causes: tuple[Cause, ...] = ()
+    not_selected: int = 0
+    lowered: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """What check catches, what it lets through, and that its numbers are those of plain runs."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,8 @@ from support.pictures import picture, save_picture
 from support.qdq import LOOP_AND_BRANCHES, constant, pair_model, text_model
 from support.small import make_model, run
 
+from qdqtool.accuracy.checking.limits import Gates
+from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.qdq_reference import NodeCheck, compare
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport
 from qdqtool.errors import CapabilityError, UsageError
@@ -416,3 +419,27 @@ def test_images_become_samples_as_the_model_records(tmp_path: Path) -> None:
     assert "images: crop to 64x64, bilinear, rgb" in told.out
     warning = "the model was calibrated on other preprocessing"
     assert (warning in told.out, warning in other.out) == (False, True)
+
+
+# --- what no sample reaches ---
+
+
+def test_a_quantized_branch_that_no_sample_takes_is_a_reason_for_a_warning(tmp_path: Path) -> None:
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    g (float[4] x, bool c) => (float[4] y) <float s = {1000.0}, int8 z = {0}> {
+        p = QuantizeLinear (x, s, z)
+        u = DequantizeLinear (p, s, z)
+        y = If (c) <
+            then_branch = t () => (float[4] d) { q = QuantizeLinear (u, s, z)  d = DequantizeLinear (q, s, z) },
+            else_branch = e () => (float[4] n) { n = Neg (u) }
+        >
+    }"""
+    model, plain = text_model(text), text_model(re.sub(r"\w+Linear \((\w+), s, z\)", r"Identity (\1)", text))
+    found = {}
+    for name, taken in (("one", [False, False]), ("both", [False, True])):
+        np.savez(tmp_path / f"{name}.npz", x=1000 * np.arange(8, dtype=np.float32).reshape(2, 4), c=np.array(taken))
+        limits = CheckOptions(gates=Gates(min_sqnr=30, max_steps=1))
+        report = check_model(model, baseline=plain, data=tmp_path / f"{name}.npz", options=limits)
+        found[name] = (report.verdict, [reason.detail for reason in report.reasons])
+    unseen = "no sample ran 2 Q/DQ nodes, such as 'QuantizeLinear -> q': nothing was measured there"
+    assert found == {"one": ("warning", [unseen]), "both": ("passed", [])}

@@ -37,6 +37,10 @@ def test_a_good_check_tells_the_samples_without_copies(tmp_path: Path):
         assert f" held on {told}, against " in found.detail
 
 
+def idle(reason: str) -> Edit:
+    return lambda it: it.update(not_observed=[{"node": "q", "graph": "", "tensor": "x", "reason": reason}])
+
+
 def test_good_reports_pass(tmp_path: Path):
     found = judged(tmp_path, **GOOD)
     assert (word_of(found), reasons_of(found)) == ("passed", ())
@@ -92,6 +96,13 @@ def test_a_refusing_builder_fails(tmp_path: Path):
         ("check", LIMITED, lambda it: it.update(baseline=None), "compared with no float model"),
         ("check", LIMITED, lambda it: it["qdq"].update(total=0), "the model has no Q/DQ nodes"),
         ("check", LIMITED, lambda it: it.update(baseline_qdq=2), "the baseline has 2 Q/DQ nodes itself"),
+        ("check", LIMITED, lambda it: it.update(empty_limits=["--min-cosine -1"]), "keeps --min-cosine -1: it is no"),
+        ("check", LIMITED, idle("it did not run on this data"), "no sample ran 1 Q/DQ node, such as 'q'"),
+        ("validate", VALIDATE, target(not_selected=79), "tensorrt: only 2 of 81 rules were selected"),
+        ("validate", VALIDATE, target(lowered=2), "tensorrt: 2 errors ignored or lowered by options or settings"),
+        ("validate", VALIDATE, target(ignored=[{"code": "QP101", "count": 3, "errors": 1}]), "1 error ignored"),
+        ("validate", edited(VALIDATE, target(lowered=1)), lambda it: it.update(settings="a.toml"), "options or a.toml"),
+        ("validate", VALIDATE, target(target="onnx"), "validated for onnx, and built by tensorrt-rtx"),
         ("build", BUILD, lambda it: it.update(evidence="none"), "does not show the actual precision"),
         ("build", BUILD, lambda it: it.update(planned={"int8": 3}, achieved={"int8": 1}), "1 of 3 planned nodes"),
         ("build", BUILD, lambda it: it.update(planned={}, achieved={}), "0 of 0 planned nodes"),
@@ -116,6 +127,9 @@ def test_what_a_user_should_know(name: str, document: Any, edit: Edit, detail: s
         ("quantize", QUANTIZE, lambda it: it.update(sizes={"before": 1000, "after": 940})),
         ("quantize", QUANTIZE, lambda it: it.update(weights="qdq", sizes={"before": 1000, "after": 1100})),
         ("validate", VALIDATE, target(parser="absent")),
+        ("validate", VALIDATE, target(ignored=[{"code": "QA101", "count": 3, "errors": 0}])),
+        ("validate", VALIDATE, lambda it: it.update(settings="a.toml")),
+        ("check", LIMITED, idle("not compared: the baseline has no tensor of that name or place")),
     ],
 )
 def test_what_is_no_reason_for_a_warning(name: str, document: Any, edit: Edit, tmp_path: Path):

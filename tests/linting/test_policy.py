@@ -1,6 +1,7 @@
 """Policies: severities, ignores by model and node, suppressions in the model, and many models at once."""
 
 import itertools
+from dataclasses import astuple
 from pathlib import Path
 
 import onnx
@@ -127,6 +128,27 @@ def test_severities_of_the_policy_go_before_those_of_the_rules():
 
     assert {finding.severity for finding in report.findings} == {"warning"}
     assert report.verdict == "pass"
+
+
+def test_what_a_policy_hides_is_counted():
+    reports = {
+        name: Linter(policy).model(parse()).targets[0]
+        for name, policy in {
+            "whole": Policy(),
+            "selected": ONLY,
+            "lowered": Policy(severity={"Q": "info"}),
+            "ignored": Policy(ignore=("QP101",)),
+        }.items()
+    }
+    every = len(reports["whole"].checked)
+    hidden = {name: (each.not_selected, each.lowered, *map(astuple, each.ignored)) for name, each in reports.items()}
+    errors = sum(finding.severity == "error" for finding in reports["whole"].findings)
+    assert hidden == {
+        "whole": (0, 0),
+        "selected": (every - 1, 0),
+        "lowered": (0, errors),
+        "ignored": (0, 0, ("QP101", 3, 3)),
+    }
 
 
 def test_ignores_by_node_are_globs_over_names():

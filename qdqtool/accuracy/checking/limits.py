@@ -1,6 +1,7 @@
 """The limits that a user gives for the gates of a check."""
 
 import math
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from functools import partial
 
@@ -10,6 +11,9 @@ from qdqtool.options import number, option
 DEFAULT_AGREEMENT = 0.9
 """Smallest share of equal elements of an integer or boolean output, if a limit for float outputs is set. Labels of
 well-made 8-bit models agree for 97 % and more."""
+
+MOST_STEPS = 255.0
+"""The number of steps between the smallest and the largest code of 8 bits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +113,17 @@ class Gates:
         """The limit for integer and boolean outputs; None if there is none."""
         asked = self.min_sqnr is not None or self.min_cosine is not None
         return DEFAULT_AGREEMENT if self.min_agreement is None and asked else self.min_agreement
+
+    def empty(self, steps: Iterable[float]) -> Iterator[str]:
+        """Yield each limit that nearly every model keeps, as an option.
+
+        Args:
+            steps: The number of steps between the smallest and the largest code, for each quantized tensor.
+        """
+        low = (("min-sqnr", self.min_sqnr), ("min-cosine", self.min_cosine), ("min-agreement", self.min_agreement))
+        yield from (f"--{name} {limit:g}" for name, limit in low if limit is not None and limit <= 0)
+        if self.max_steps is not None and self.max_steps >= max(steps, default=MOST_STEPS):
+            yield f"--max-steps {self.max_steps:g}"
 
     def require_finite(self) -> None:
         """Check that every limit is finite and has a legal value; ``max_weight_steps`` may be infinite.

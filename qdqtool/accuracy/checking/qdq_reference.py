@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import onnx
 
-from qdqtool.accuracy.checking.report import NodeDifference, QdqCount
+from qdqtool.accuracy.checking.report import DID_NOT_RUN, NodeDifference, QdqCount
 from qdqtool.errors import ArgumentError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -57,7 +57,7 @@ class NodeCheck:
     pair_different: int = 0
     pair_example: str = ""
     faults: Counter[str] = field(default_factory=Counter)
-    problem: str = "it did not run on this data"
+    problem: str = DID_NOT_RUN
     own: str = ""
 
     @property

@@ -9,6 +9,9 @@ from qdqtool.models.report import Reference
 from qdqtool.results import Judgement, Report, VerdictWord
 from qdqtool.samples.report import DataDescription
 
+DID_NOT_RUN = "it did not run on this data"
+"""The reason for a node that no sample reached."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
@@ -268,6 +271,7 @@ class CheckReport(Report):
         worst_output: The output furthest from the baseline's; None without a baseline, or if all outputs are exact.
         blame: The layers that cost that output most; None if they were not searched for.
         baseline_qdq: Number of Q and DQ nodes of the baseline, which should be 0.
+        empty_limits: Limits that nearly every model keeps, such as ``--min-cosine -1``.
         verdict: ``failed`` if a gate was missed, ``warning`` if a user should know something before deployment.
         reasons: Why the verdict is not ``passed``.
     """
@@ -295,5 +299,6 @@ class CheckReport(Report):
     model_file: ModelFile | None = None
     baseline_file: ModelFile | None = None
     baseline_qdq: int = 0
+    empty_limits: tuple[str, ...] = ()
     verdict: VerdictWord = "passed"
     reasons: tuple[Judgement, ...] = ()

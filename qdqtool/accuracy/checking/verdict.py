@@ -7,6 +7,8 @@ from qdqtool.accuracy.checking.gates import gate_results
 from qdqtool.accuracy.checking.qdq_reference import NodeCheck, qdq_count
 from qdqtool.accuracy.checking.reference_run import CheckJob, Evidence
 from qdqtool.accuracy.checking.report import (
+    DID_NOT_RUN,
+    BoundaryResult,
     CheckReport,
     EvaluatedNode,
     KnownFault,
@@ -16,6 +18,7 @@ from qdqtool.accuracy.checking.worst_output import worst_output
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.scope import display
 from qdqtool.models.report import Reference
+from qdqtool.numerics import formats
 from qdqtool.samples.report import DataDescription
 
 
@@ -44,8 +47,15 @@ def verdict(job: CheckJob, reference: Reference, data: DataDescription) -> Check
         not_observed=tuple(_not_observed(job)),
         warnings=(*_warnings(job), *(warning for gate in gates for warning in gate.warnings)),
         worst_output=worst_output(evidence.outputs, gates),
+        empty_limits=tuple(job.gates.empty(map(_codes, evidence.boundaries))),
         baseline_qdq=len(job.baseline.qdq.nodes) if job.baseline is not None else 0,
     )
+
+
+def _codes(boundary: BoundaryResult) -> float:
+    """Return the largest distance of two values in the range of a format, in steps."""
+    fmt = formats.get(boundary.format)
+    return fmt.high - fmt.low
 
 
 def _evaluated(job: CheckJob) -> Iterator[EvaluatedNode]:
@@ -82,7 +92,7 @@ def _not_observed(job: CheckJob) -> Iterator[NotObserved]:
             yield _skipped(check.entry.node, check.entry.output, check.problem)
     for boundary in job.boundaries:
         if boundary.problem or not boundary.error.elements:
-            reason = boundary.problem or "it did not run on this data"
+            reason = boundary.problem or DID_NOT_RUN
             yield _skipped(boundary.entry.node, boundary.baseline, f"not compared with the baseline: {reason}")
     for output in job.outputs:
         others = output.deviation.error.other_shapes

@@ -1,10 +1,16 @@
-"""The worst output of a check, the one furthest from that of the float model, and whether outputs have a limit."""
+"""The worst output of a check, the one furthest from that of the float model, and the judgement on the check."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from qdqtool.accuracy.checking.limits import ACCURACY, MIN_AGREEMENT, MIN_SQNR, ON_OUTPUTS
-from qdqtool.accuracy.checking.report import CheckReport, GateResult, OutputResult, WorstOutput
+from qdqtool.accuracy.checking.report import DID_NOT_RUN, CheckReport, GateResult, OutputResult, WorstOutput
+from qdqtool.errors import plural
+from qdqtool.results import Judgement
+
+LOW_SQNR = 20.0
+"""SQNR in dB below which an output gets a warning without a limit. At 20 dB the error is a tenth of the output."""
+LOW_AGREEMENT = 0.9
 
 
 def worst_output(outputs: Iterable[OutputResult], gates: Iterable[GateResult]) -> WorstOutput | None:
@@ -31,10 +37,65 @@ def _rank(output: OutputResult) -> float:
     return output.sqnr_db if output.sqnr_db is not None else 0.0
 
 
-def is_limited(check: CheckReport) -> bool:
+def _is_limited(check: CheckReport) -> bool:
     """Return whether a limit holds for every output that is not exact; one on agreement is none for float outputs."""
     limits = ON_OUTPUTS & {gate.name for gate in check.gates}
     differing = [output for output in check.outputs if not output.exact]
     if limits == {"min-agreement"}:
         return all(output.agreement is not None for output in differing)
     return bool(limits) or (bool(check.outputs) and not differing)
+
+
+def judge_check(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
+    """Yield the failure of a check, or what a user should know, or that it passed.
+
+    Args:
+        check: The report of the check.
+        limit: The option that sets a limit on the SQNR of an output, for hints; None if low accuracy was asked for.
+    """
+    missed = [gate.name for gate in check.gates if not gate.passed]
+    if missed or check.failures or not check.passed:
+        yield Judgement("numbers", "failed", "; ".join(check.failures) or f"missed: {', '.join(missed)}")
+        return
+    doubts = tuple(_doubts(check, limit))
+    yield from doubts
+    if not doubts:
+        held = f"{plural(len(check.gates), 'gate')} held on {plural(check.data.distinct, 'sample')}"
+        yield Judgement("numbers", "passed", f"{held}, against {check.baseline}")
+
+
+def _doubts(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
+    if not check.qdq.total:
+        yield Judgement("numbers", "warning", "the model has no Q/DQ nodes: nothing quantized was checked")
+    if check.baseline is None:
+        detail = "the outputs were compared with no float model"
+        yield Judgement("numbers", "warning", detail, "`--baseline FLOAT.onnx`")
+    elif check.baseline_qdq:
+        detail = f"the baseline has {plural(check.baseline_qdq, 'Q/DQ node')} itself: it is no float model"
+        yield Judgement("numbers", "warning", detail, "`--baseline FLOAT.onnx`")
+    for given in check.empty_limits:
+        yield Judgement("numbers", "warning", f"nearly every model keeps {given}: it is no limit")
+    idle = [each.node for each in check.not_observed if each.reason == DID_NOT_RUN]
+    if idle:
+        detail = f"no sample ran {plural(len(idle), 'Q/DQ node')}, such as '{idle[0]}': nothing was measured there"
+        yield Judgement("numbers", "warning", detail)
+    if check.data.seed is not None:
+        yield Judgement("numbers", "warning", "random inputs were run: real data may give other numbers", "`--data`")
+    elif check.baseline is not None and limit is not None and not _is_limited(check):
+        yield from _low(check, limit)
+
+
+def _low(check: CheckReport, limit: str) -> Iterator[Judgement]:
+    """Yield a warning if the worst output has low accuracy and no limit allows it."""
+    worst = worst_output(check.outputs, check.gates)
+    if worst is not None and worst.sqnr_db is not None and worst.sqnr_db < LOW_SQNR:
+        kept = max(int(worst.sqnr_db), 0)
+        yield Judgement(
+            "numbers",
+            "warning",
+            f"output '{worst.name}' keeps {worst.sqnr_db:.1f} dB, and no limit on the accuracy was given",
+            f"`--min-sqnr {LOW_SQNR:.0f}` of quantize leaves layers in float for more; `{limit} {kept}` accepts this",
+        )
+    elif worst is not None and worst.agreement is not None and worst.agreement < LOW_AGREEMENT:
+        detail = f"{worst.agreement:.1%} of output '{worst.name}' are equal, and no limit on the accuracy was given"
+        yield Judgement("numbers", "warning", detail, f"`--min-agreement {worst.agreement:.2f}` accepts that")

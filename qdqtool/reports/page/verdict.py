@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qdqtool.accuracy.checking.report import CheckReport, OutputResult
+from qdqtool.accuracy.checking.worst_output import LOW_AGREEMENT, LOW_SQNR
 from qdqtool.accuracy.report import OutputAccuracy
 from qdqtool.errors import GateError, plural
 from qdqtool.jobs import verdict
@@ -48,7 +49,7 @@ def judge(story: Story) -> Verdict:
     reports = [(each.source, each.content) for each in story.reports if not isinstance(each.content, ValidateReport)]
     judged = [
         *verdict.judge(
-            [*reports, *((report.source, model) for report, model in story.of_this_model())],
+            [*reports, *_validated(story)],
             "--check-min-sqnr" if converted else "--min-sqnr",
         ),
         *(judgement for report in story.reports for judgement in _of_command(report)),
@@ -63,6 +64,13 @@ def judge(story: Story) -> Verdict:
     ]
     judgements = tuple(sorted([*judged, *missing], key=lambda each: [*QUESTIONS].index(each.question)))
     return Verdict(*_overall(judgements), judgements)
+
+
+def _validated(story: Story) -> Iterator[tuple[str, object]]:
+    """Yield the result of each ``validate`` for the quantized model, with its settings file."""
+    for report, model in story.of_this_model():
+        if isinstance(report.content, ValidateReport):
+            yield report.source, replace(report.content, models=(model,))
 
 
 def _overall(judgements: Sequence[Judgement]) -> tuple[VerdictWord, str]:
@@ -190,9 +198,7 @@ def _bars(
 
 def _bar(output: OutputResult | OutputAccuracy, gates: Mapping[str, str], target: float | None) -> Bar:
     agreement = output.agreement if isinstance(output, OutputResult) else None
-    name, unit, least = (
-        ("min-sqnr", "dB", verdict.LOW_SQNR) if agreement is None else ("min-agreement", "", verdict.LOW_AGREEMENT)
-    )
+    name, unit, least = ("min-sqnr", "dB", LOW_SQNR) if agreement is None else ("min-agreement", "", LOW_AGREEMENT)
     given = re.search(r"[\d.]+", gates.get(name, ""))
     limit = float(given[0]) if given else target if target is not None and agreement is None else least
     words = "limit" if given else "target" if limit is target else "no limit given; warning below"

@@ -36,7 +36,8 @@ def render(report: ValidateReport, console: Console, *, show_context: bool = Fal
         _model(model, console, show_context=show_context, is_fixed=not names_fixes)
     good = not report.summary.errors and not report.unreadable
     console.print(Text(counts(report), "bold green" if good else "bold red"))
-    hidden = report.summary.ignored or report.summary.suppressed
+    lowered = any(target.lowered for model in report.models for target in model.targets)
+    hidden = report.summary.ignored or report.summary.suppressed or lowered
     if report.settings is not None and hidden:
         console.print(f"settings: {escape(report.settings)}")
     if names_fixes and any(finding.fixable for finding in report.findings):
@@ -59,6 +60,7 @@ def _alike(model: ModelReport) -> list[tuple[list[str], TargetReport]]:
     for target in model.targets:
         ignored = tuple(each for each in target.ignored if each.count)
         bare = replace(target, target="", checked=(), ignored=ignored, parser=None, parser_note="", parser_messages=())
+        bare = replace(bare, not_selected=0)
         alike.setdefault(bare, []).append(target)
     # One of them may have a parser; the line about the group says whether the parser was run.
     return [
@@ -89,6 +91,8 @@ def _left_out(model: ModelReport, target: TargetReport) -> str:
     omitted = (
         (target.suppressed, "suppressed"),
         (target.known, "in the baseline"),
+        (target.lowered, "errors lowered by the settings"),
+        (target.not_selected, "rules not selected"),
         (sum(each.count for each in ignored), f"ignored: {', '.join(escape(each.code) for each in ignored)}"),
     )
     words = ["it has no Q/DQ nodes"] if model.qdq_nodes == 0 else []

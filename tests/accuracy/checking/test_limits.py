@@ -60,6 +60,17 @@ def test_the_ends_of_a_range_are_legal(name: str, limit: float | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "empty", "useful"),
+    [("min_sqnr", 0, 6), ("min_cosine", -1, 0.5), ("min_agreement", 0, 0.5), ("max_steps", 1e9, 254)],
+)
+def test_a_limit_that_nearly_every_model_keeps_is_named(name: str, empty: float, useful: float) -> None:
+    assert list(Gates(**{name: empty}).empty([15, 255])) == [f"--{name.replace('_', '-')} {empty:g}"]
+    assert not list(Gates(**{name: useful}).empty([15, 255]))
+    assert not list(Gates(**{name: useful}).empty([]))
+    assert not list(Gates(max_steps=255).empty([65535]))
+
+
+@pytest.mark.parametrize(
     ("limits", "agreement"),
     [
         ({}, None),

@@ -37,6 +37,17 @@ def test_fail_on_is_inclusive_and_hides_nothing(fail_on: str, model: str, code: 
     assert f"1 model, {counts}, " in done.out
 
 
+@pytest.mark.parametrize(("model", "is_named"), [("bad.onnx", True), ("good.onnx", False)])
+def test_a_settings_file_that_lets_errors_pass_is_named(model: str, is_named: bool, tmp_path: Path):
+    (tmp_path / "qdqtool.toml").write_text('fail-on = "never"')
+    done = qdqtool("validate", model)
+    assert (done.code, "in spite of errors: fail-on is never in" in done.err) == (0, is_named)
+    (tmp_path / "qdqtool.toml").write_text('[severity]\nQ = "info"')
+    done = qdqtool("validate", model)
+    assert (done.code, ": pass (1 errors lowered by the settings)" in done.out) == (0, is_named)
+    assert (f"settings: {tmp_path}" in " ".join(done.out.split())) is is_named
+
+
 def test_many_models_and_targets_with_one_unreadable():
     done = qdqtool("validate", "bad.onnx", "none.onnx", "good.onnx", "--target", "tensorrt,ort-cpu", "--target=onnx")
     assert done.code == 3

@@ -63,6 +63,15 @@ def test_one_failure_makes_it_red(fault: str, tmp_path: Path):
     assert beside.overall == "failed", "a report that passed does not hide one that failed"
 
 
+def test_a_settings_file_that_hides_errors_is_named(tmp_path: Path):
+    hiding = edited(VALIDATE, lambda it: it["models"][0]["targets"][0].update(lowered=1))
+    found = verdict(tmp_path, **GREEN | {"validate": hiding | {"settings": "my/qdqtool.toml"}})
+    assert (found.overall, found.sentence) == (
+        "warning",
+        "Tensorrt: 1 error ignored or lowered by options or my/qdqtool.toml.",
+    )
+
+
 UNPROVEN: dict[str, tuple[str, Callable[[Any], object]]] = {
     "random inputs": ("check", lambda it: it["data"].update(seed=0, source="random")),
     "no float model": ("check", lambda it: it.update(baseline=None)),
