@@ -53,14 +53,14 @@ def test_every_format_names_what_the_settings_ignore(project: Path):
         assert done.code == 0
         return done.out
 
-    assert "pass (1 ignored: QP101)" in out("text")
+    assert "not selected, 1 ignored: QP101)" in out("text")
     assert f"settings: {project / 'qdqtool.toml'}" in out("text").replace("\n", "")
     for output_format in ("concise", "github", "markdown"):
         assert "1 ignored (QP101)" in out(output_format).replace("&#40;", "(").replace("&#41;", ")")
     document = json.loads(out("json"))
     assert document["summary"]["ignored"] == 1
     assert document["settings"] == str(project / "qdqtool.toml")
-    assert document["models"][0]["targets"][0]["ignored"] == [{"code": "QP101", "count": 1}]
+    assert document["models"][0]["targets"][0]["ignored"] == [{"code": "QP101", "count": 1, "errors": 1}]
     assert '<skipped message="ignored; 1 finding" />' in out("junit")
     assert sarif.read(out("sarif")).properties.ignored == {"QP101": 1}
 

@@ -382,3 +382,35 @@ def test_real_models_are_equal_to_themselves_renamed(real_model: Path):
     proto = onnx.load(real_model, load_external_data=False)
 
     assert is_clean(diff_models(real_model, Model(renamed(proto), real_model)))
+
+
+TWINS = """agraph (float[1,2] x) => (float[1,2] y)
+<float s = {0.5}, float t = {0.25}, int8 z = {0}, float[2,2] v = {1,2,3,4}, float[2,2] w = {5,6,7,8}> {
+    p = QuantizeLinear (x, s, z)
+    d = DequantizeLinear (p, s, z)
+    q = QuantizeLinear (x, t, z)
+    e = DequantizeLinear (q, t, z)
+    FIRST
+    SECOND
+    y = SUM
+}"""
+"""Two layers of one input that differ only in the values of their weights."""
+
+
+def twins(first: str, second: str, both: str) -> Model:
+    return parse(TWINS.replace("FIRST", first).replace("SECOND", second).replace("SUM", both))
+
+
+@pytest.mark.parametrize(
+    ("after", "preserved"),
+    [
+        (("b = MatMul (e, v)", "a = MatMul (d, w)", "Add (b, a)"), False),
+        (("f = MatMul (e, v)", "g = MatMul (d, w)", "Add (g, f)"), False),
+        (("b = MatMul (d, v)", "a = MatMul (e, w)", "Add (b, a)"), True),
+        (("f = MatMul (d, v)", "g = MatMul (e, w)", "Add (g, f)"), True),
+    ],
+    ids=["exchanged scales and names", "exchanged scales and operands", "exchanged names", "exchanged operands"],
+)
+def test_layers_whose_weights_differ_by_value_alone_are_told_apart(after: tuple[str, str, str], preserved: bool):
+    report = diff_models(twins("a = MatMul (d, v)", "b = MatMul (e, w)", "Add (a, b)"), twins(*after))
+    assert (report.preserved, len(report.changed)) == (preserved, 0 if preserved else 2)

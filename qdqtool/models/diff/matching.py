@@ -1,14 +1,18 @@
 """The sites of two models that read tensors, and the matching of nodes by name or by structure.
 
 The structure of a node is everything above and below it in the graph. Q and DQ nodes are skipped, and constants count
-only by shape. Therefore a float model and its quantized version have equal structure.
+only by shape. Therefore a float model and its quantized version have equal structure. Layers that differ only in the
+values of their constants are told apart by them, where both models store the same values.
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
 
 import onnx
 
+from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode, is_qdq
 from qdqtool.models.graph.index.structure import digest, operation
@@ -124,9 +128,20 @@ Pairs = dict[NodeView, NodeView]
 
 
 class Structure:
-    """Hashes of the nodes of one model. A hash covers all nodes above and below a node."""
+    """Hashes of the nodes of one model. A hash covers all nodes above and below a node.
 
-    def __init__(self, view: GraphView) -> None:
+    Args:
+        view: The model.
+        twins: Nodes whose constants count by value; the constants of other nodes count by shape.
+    """
+
+    def __init__(self, view: GraphView, twins: Iterable[NodeView] = ()) -> None:
+        constants = Constants(view)
+        self._contents: dict[Value, str] = {}
+        for value in (_source(each) for node in twins for each in node.inputs):
+            if value is not None and constants.direct(value) is not None and value not in self._contents:
+                array = constants.array(value)
+                self._contents[value] = sha256(b"" if array is None else array.tobytes()).hexdigest()
         self._operations = {node: operation(node) for node in view.nodes()}
         self._above: dict[Value, str] = {}
         self._readers: dict[Value, list[str]] = {}
@@ -136,6 +151,11 @@ class Structure:
             self._add_above(scope)
         for scope in reversed(view.scopes):
             self._add_below(scope)
+
+    def twins(self) -> list[NodeView]:
+        """Return the nodes that are computed alike from equal inputs and constants of equal shapes."""
+        count = Counter(self._up.values())
+        return [node for node, up in self._up.items() if count[up] > 1 and not is_qdq(node)]
 
     def up(self, node: NodeView) -> str:
         """Return the hash of everything that ``node`` is computed from."""
@@ -150,15 +170,15 @@ class Structure:
             self._above[scope.values[name]] = f"input {position}"
         for value in scope.values.values():
             if value.initializer is not None:
-                self._above[value] = f"constant {list(value.initializer.dims)}"
+                self._above[value] = f"constant {list(value.initializer.dims)}{self._contents.get(value, '')}"
         for node in scope.nodes:
             inputs = [self._above.get(value, "later") if value is not None else "" for value in node.inputs]
             self._up[node] = digest(self._operations[node], *inputs)
             for index, made in enumerate(node.outputs):
                 if made is not None:
-                    self._above[made] = _stored(node) or (
-                        inputs[0] if is_qdq(node) and inputs else f"{index} {self._up[node]}"
-                    )
+                    stored = _stored(node)
+                    moved = inputs[0] if is_qdq(node) and inputs else f"{index} {self._up[node]}"
+                    self._above[made] = moved if stored is None else stored + self._contents.get(made, "")
 
     def _add_below(self, scope: Scope) -> None:
         for position, name in enumerate(scope.output_names()):
@@ -182,13 +202,14 @@ def match(before: GraphView, after: GraphView) -> tuple[Pairs, dict[Scope, Scope
 
     Q and DQ nodes are not matched. Nodes with equal structure are matched in file order.
     """
-    left, right = Structure(before), Structure(after)
+    shapes = Structure(before), Structure(after)
+    values = Structure(before, shapes[0].twins()), Structure(after, shapes[1].twins())
     scopes = _same_functions(before, after)
     pairs: Pairs = {}
     pending = list(scopes.items())
     while pending:
         first, second = pending.pop()
-        found = _match_nodes(plain_nodes(first), plain_nodes(second), left, right)
+        found = _match_nodes(plain_nodes(first), plain_nodes(second), shapes, values)
         pairs |= found
         inner = _same_bodies(found, before, after)
         scopes |= inner
@@ -216,7 +237,13 @@ def _attribute(scope: Scope) -> str:
     return scope.path[-1].rpartition(".")[2]
 
 
-def _match_nodes(before: Iterable[NodeView], after: Iterable[NodeView], left: Structure, right: Structure) -> Pairs:
+def _match_nodes(
+    before: Iterable[NodeView],
+    after: Iterable[NodeView],
+    shapes: tuple[Structure, Structure],
+    values: tuple[Structure, Structure],
+) -> Pairs:
+    (left, right), (exact_left, exact_right) = shapes, values
     pairs: Pairs = {}
     first, second = list(before), list(after)
 
@@ -227,7 +254,9 @@ def _match_nodes(before: Iterable[NodeView], after: Iterable[NodeView], left: St
         first, second = [node for node in first if node not in pairs], [node for node in second if node not in taken]
 
     # From the strongest evidence to the weakest; each pass sees only unmatched nodes.
+    take(exact_left.both, exact_right.both)
     take(lambda node: (node.key, left.up(node)), lambda node: (node.key, right.up(node)))
+    take(exact_left.up, exact_right.up)
     take(left.both, right.both)
     take(left.up, right.up)
     take(_by_outputs, _by_outputs)
@@ -256,6 +285,15 @@ def _by_key(nodes: Iterable[NodeView], key: Key) -> dict[Hashable, list[NodeView
         if value is not None:
             found.setdefault(value, []).append(node)
     return found
+
+
+def _source(value: Value | None) -> Value | None:
+    """Return the tensor before the Q and DQ nodes that make a tensor."""
+    for _ in range(MAX_STEPS):
+        if value is None or value.producer is None or not is_qdq(value.producer):
+            break
+        value = value.producer.input(0)
+    return value
 
 
 def _stored(node: NodeView) -> str | None:
