@@ -84,7 +84,8 @@ class BuildCommand:
     deployment: DeploymentOptions = field(default_factory=DeploymentOptions)
     require_precision: Sequence[str] = option(
         (),
-        "Fail and write no engine unless this share of the nodes planned for a type runs in it: int8>=95%.",
+        "Fail and write no engine unless this share of the nodes planned for a type runs in it: int8>=95%. "
+        "'int8>=95% of work' is the share of all multiply-accumulates.",
         listed("TYPE>=PERCENT%"),
         section="Gates",
     )

@@ -7,10 +7,10 @@ from pathlib import Path
 from qdqtool.engines.build import manifest
 from qdqtool.engines.build.build_model import ModelToBuild, model_to_build
 from qdqtool.engines.build.conversions import find_conversions
-from qdqtool.engines.build.engine_map import find_products, map_kernels, sum_macs
+from qdqtool.engines.build.engine_map import find_products, map_kernels, node_macs, sum_macs
 from qdqtool.engines.build.lock import Lock
 from qdqtool.engines.build.options import BuildOptions
-from qdqtool.engines.build.precision_gate import achieved_counts, gate_result, planned_counts
+from qdqtool.engines.build.precision_gate import achieved_counts, gate_result, lost_nodes, planned_counts
 from qdqtool.engines.build.refusal import FailedBuild, explain, refuse_errors
 from qdqtool.engines.build.report import EngineReport
 from qdqtool.engines.build.signature import sign, signature_path
@@ -159,7 +159,11 @@ class _Job:
         self, built: Built, request: EngineRequest, ready: ModelToBuild, findings: Summary | None
     ) -> EngineReport:
         nodes = self._builder.precision(ready.model, built)
-        gates = tuple(gate_result(gate, nodes) for gate in self._options.require_precision)
+        lost = lost_nodes(self._model)
+        gates = tuple(
+            gate_result(gate, nodes, lost, node_macs(ready.model, ready.profiles))
+            for gate in self._options.require_precision
+        )
         passed = all(gate.passed for gate in gates)
         products = find_products(ready.model, built.kernels, ready.profiles)
         kernels = map_kernels(built.kernels, products)
@@ -184,6 +188,7 @@ class _Job:
             kernels=kernels,
             conversions=find_conversions(ready.model, built),
             gates=gates,
+            lost_nodes=lost,
             warnings=built.warnings,
             findings=findings,
             skipped=("validate",) if self._options.skip_validate else (),

@@ -137,6 +137,9 @@ def _of_build(build: EngineReport) -> Iterator[Judgement]:
     if missed or not build.passed:
         yield Judgement("engine", "failed", "; ".join(missed) or "a gate was missed")
         return
+    if build.lost_nodes:
+        detail = f"the model has lost the Q/DQ of {plural(build.lost_nodes, 'node')} since quantize wrote it"
+        yield Judgement("engine", "warning", detail)
     built = f"{build.backend} {build.version} built it"
     if build.evidence == "none":
         yield Judgement("engine", "warning", f"{built}; it does not show the actual precision")

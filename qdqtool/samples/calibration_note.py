@@ -21,6 +21,7 @@ class CalibrationNote:
         seed: Seed of random samples; None for other samples.
         preprocessing: How files became samples. The application has to do the same. None if the samples were arrays, or
             if an older version of qdqtool quantized the model.
+        quantized_nodes: Number of products that are quantized; None likewise.
     """
 
     method: str
@@ -28,13 +29,12 @@ class CalibrationNote:
     random: bool
     seed: int | None
     preprocessing: Preprocessing | None = None
+    quantized_nodes: int | None = None
 
 
 def encode_note(note: CalibrationNote) -> Notes:
     """Return the metadata entry that stores the note in a model."""
-    found = msgspec.to_builtins(note)
-    if note.preprocessing is None:
-        del found["preprocessing"]
+    found = {name: value for name, value in msgspec.to_builtins(note).items() if name == "seed" or value is not None}
     return {CALIBRATION_KEY: json.dumps(found)}
 
 

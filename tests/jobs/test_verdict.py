@@ -105,6 +105,7 @@ def test_a_refusing_builder_fails(tmp_path: Path):
         ("validate", VALIDATE, target(target="onnx"), "validated for onnx, and built by tensorrt-rtx"),
         ("build", BUILD, lambda it: it.update(evidence="none"), "does not show the actual precision"),
         ("build", BUILD, lambda it: it.update(planned={"int8": 3}, achieved={"int8": 1}), "1 of 3 planned nodes"),
+        ("build", BUILD, lambda it: it.update(lost_nodes=8), "the model has lost the Q/DQ of 8 nodes since quantize"),
         ("build", BUILD, lambda it: it.update(planned={}, achieved={}), "0 of 0 planned nodes"),
         ("quantize", QUANTIZE, lambda it: it.update(quantized_share=0.09), "9% of the multiply-accumulates"),
         ("quantize", QUANTIZE, lambda it: it.update(sizes={"before": 238_000, "after": 237_900}), "hardly smaller"),

@@ -16,7 +16,7 @@ from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.ops.support.weights import multiply_accumulates
 from qdqtool.models.plan import Placement, QuantPlan, UseRef
-from qdqtool.quantization.planning.placement.propose import reads_codes
+from qdqtool.quantization.planning.placement.propose import quantized_products
 
 _NodeId = tuple[ScopePath, tuple[str, ...]]
 
@@ -183,14 +183,8 @@ def size_shares(layers: Sequence[Layer], index: ModelIndex) -> Mapping[Layer, tu
 
 def quantized_share(index: ModelIndex) -> float | None:
     """Return the share of the multiply-accumulates in nodes that read a DQ, or None for a model without products."""
-    products = {node: product for node in index.view.nodes() if (product := ops.product(node)) is not None}
-    costs = {node: _macs(node, index) for node in products}
-    quantized = [
-        cost
-        for node, cost in costs.items()
-        if any(reads_codes(node.input(position)) for position in products[node].quantized_inputs(node))
-    ]
-    return sum(quantized) / max(sum(costs.values()), 1) if costs else None
+    costs = {node: _macs(node, index) for node in index.view.nodes() if ops.product(node) is not None}
+    return sum(costs[node] for node in quantized_products(index)) / max(sum(costs.values()), 1) if costs else None
 
 
 def shares(costs: Sequence[Cost]) -> tuple[float, ...]:

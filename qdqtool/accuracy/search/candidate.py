@@ -214,7 +214,7 @@ def _with_notes(made: Quantized, planned: Planned, inputs: PlanInputs, recipe: R
         **high_precision_note(made.high_precision),
         **preparation_note(prepared.record),
         **rounding_note(ModelIndex.of(prepared.model), planned.plan),
-        **data_note(inputs.used_for(planned), prepared, made.corrected),
+        **data_note(inputs.used_for(planned), prepared, made.corrected, made.model),
     }
     return with_metadata(
         made.model, notes if recipe.existing is not Existing.KEEP else notes_beside(prepared.model, notes)

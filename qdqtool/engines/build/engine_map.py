@@ -1,7 +1,7 @@
 """The map of an engine: its kernels in order, their tensors and products, and conversions between floats and codes."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -56,24 +56,31 @@ def find_products(model: Model, kernels: tuple[Kernel, ...], profiles: Sequence[
     """
     if not kernels:
         return Products()
-    # An empty input cannot be fixed, and the products that depend on it stay unknown.
-    fixed = {each.name: each.opt for each in profiles if each.min == each.max and 0 not in each.opt}
-    index = ModelIndex.of(specialize(model, fixed).model if fixed else model)
     places = {id(kernel): at for at, kernel in enumerate(kernels)}
     macs: dict[int, int | None] = {}
     lost = []
-    for node in index.view.nodes():
-        if not _multiplies(node, index):
-            continue
+    for node, more in node_macs(model, profiles):
         kernel = product_kernel(node, kernels)
         if kernel is None:
             lost.append(node.label)
             continue
         at = places[id(kernel)]
-        more = None if _may_run_often(node.scope) else multiply_accumulates(node, index.types.full_shape)
         before = macs.get(at, 0)
         macs[at] = before + more if before is not None and more is not None else None
     return Products(macs, tuple(lost))
+
+
+def node_macs(model: Model, profiles: Sequence[InputProfile]) -> Iterator[tuple[NodeView, int | None]]:
+    """Yield each node that multiplies, with its multiply-accumulates in one run, or None where they are unknown.
+
+    The arguments are those of :func:`find_products`.
+    """
+    # An empty input cannot be fixed, and the products that depend on it stay unknown.
+    fixed = {each.name: each.opt for each in profiles if each.min == each.max and 0 not in each.opt}
+    index = ModelIndex.of(specialize(model, fixed).model if fixed else model)
+    for node in index.view.nodes():
+        if _multiplies(node, index):
+            yield node, None if _may_run_often(node.scope) else multiply_accumulates(node, index.types.full_shape)
 
 
 def _multiplies(node: NodeView, index: ModelIndex) -> bool:

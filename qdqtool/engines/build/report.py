@@ -213,6 +213,7 @@ class EngineReport(Report):
         signature: The signature of the manifest; None if none was requested.
         locked: The comparison with the manifest that locked the build; None without such a manifest.
         layer_info: The layer file; None if none was requested.
+        lost_nodes: Number of nodes that ``quantize`` quantized and that are not quantized in this model any more.
     """
 
     model: str
@@ -243,6 +244,7 @@ class EngineReport(Report):
     locked: Locked | None
     layer_info: str | None
     model_file: ModelFile | None = None
+    lost_nodes: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,13 @@ from typing import Final
 import msgspec
 
 from qdqtool.errors import UsageError
+from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.metadata import PREPARATION_KEY, Notes, read_metadata
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.inline_functions import inline_like
 from qdqtool.quantization.calibration_report import CalibrationUsed
 from qdqtool.quantization.planning.options import Preparation
+from qdqtool.quantization.planning.placement.propose import quantized_products
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.bias_correction import BIAS_CORRECTION
 from qdqtool.quantization.preparation.prepare import Prepared, prepare_as_recorded
@@ -71,7 +73,7 @@ def data_of_weights(data: DataDescription, choosing: int, *, rounded: int) -> Ca
     )
 
 
-def data_note(used: CalibrationUsed | None, prepared: Prepared, corrected: Sequence[str]) -> Notes:
+def data_note(used: CalibrationUsed | None, prepared: Prepared, corrected: Sequence[str], model: Model) -> Notes:
     """Return the metadata of a quantized model about the data that influenced it.
 
     They are empty if other data could not have given another model.
@@ -80,6 +82,7 @@ def data_note(used: CalibrationUsed | None, prepared: Prepared, corrected: Seque
         used: The report on the data; None if there was no data.
         prepared: The float model; its preparation may have used data.
         corrected: Products whose bias was corrected with the means of samples.
+        model: The quantized model.
     """
     if used is None or not (used.method != NEAREST or corrected or _has_used_data(prepared)):
         return {}
@@ -89,6 +92,7 @@ def data_note(used: CalibrationUsed | None, prepared: Prepared, corrected: Seque
         random=used.random,
         seed=used.seed,
         preprocessing=used.preprocessing,
+        quantized_nodes=len(quantized_products(ModelIndex.of(model))),
     )
     return encode_note(note)
 

@@ -62,7 +62,10 @@ def _head(report: EngineReport, console: Console) -> None:
         console.print(f"  validate: pass ({found})")
     for step in report.skipped:
         console.print(Text.assemble(f"  {step}: ", ("SKIPPED", "bold yellow")))
-    for warning in report.warnings:
+    lost = [f"the model has lost the Q/DQ of {plural(report.lost_nodes, 'node')} since quantize wrote it"] * bool(
+        report.lost_nodes
+    )
+    for warning in (*lost, *report.warnings):
         console.print(Text.assemble("  ", ("warning: ", "yellow"), escape(warning)))
 
 

@@ -1,15 +1,27 @@
 """The precision gate: how it is written, what it counts, and where it begins to fail."""
 
 import re
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.qdq import text_model
 
-from qdqtool.engines.build.precision_gate import PrecisionGate, achieved_counts, gate_result, parse_gate, planned_counts
+from qdqtool.engines.build.engine_map import node_macs
+from qdqtool.engines.build.precision_gate import (
+    PrecisionGate,
+    achieved_counts,
+    gate_result,
+    lost_nodes,
+    parse_gate,
+    planned_counts,
+)
 from qdqtool.engines.build.report import GateResult
 from qdqtool.engines.report import NodePrecision
 from qdqtool.errors import ArgumentError, UsageError
+from qdqtool.models.graph.io.metadata import with_metadata
+from qdqtool.samples.calibration_note import CalibrationNote, encode_note
 
 
 def nodes(*types: tuple[str, str]) -> list[NodePrecision]:
@@ -24,6 +36,7 @@ def nodes(*types: tuple[str, str]) -> list[NodePrecision]:
         (" int4-weight-only  >= 99.5 % ", PrecisionGate("int4-weight-only", 99.5), "int4-weight-only>=99.5%"),
         ("float8e4m3fn>=100%", PrecisionGate("float8e4m3fn", 100), "float8e4m3fn>=100%"),
         ("int8>=0%", PrecisionGate("int8", 0), "int8>=0%"),
+        ("int8 >= 5%  of  work", PrecisionGate("int8", 5, of_work=True), "int8>=5% of work"),
         ("fp8>=90%", PrecisionGate("float8e4m3fn", 90), "float8e4m3fn>=90%"),
         ("FLOAT4E2M1>=90%", PrecisionGate("float4e2m1", 90), "float4e2m1>=90%"),
         ("nvfp4-weight-only>=1%", PrecisionGate("float4e2m1-weight-only", 1), "float4e2m1-weight-only>=1%"),
@@ -34,7 +47,9 @@ def test_a_gate_is_read_and_spelled(text: str, gate: PrecisionGate, spelled: str
     assert str(gate) == spelled
 
 
-@pytest.mark.parametrize("text", ["", "int8", "int8>95%", "int8>=95", "int8>=100.1%", "int8>=-1%", "a>=1%b"])
+@pytest.mark.parametrize(
+    "text", ["", "int8", "int8>95%", "int8>=95", "int8>=100.1%", "int8>=-1%", "a>=1%b", "int8>=1% work"]
+)
 def test_what_is_no_gate_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError, match=re.escape(f"'{text}' is no precision gate")) as caught:
         parse_gate(text)
@@ -82,6 +97,67 @@ def test_weights_alone_count_where_no_mode_has_activations_of_the_type(gate: str
     only = "int4-weight-only"
     engine = nodes(("int4", "int4"), (only, only), (only, "float32"), ("int8", "int8"), ("int8-weight-only", "float32"))
     assert gate_result(parse_gate(f"{gate}>=1%"), engine).found == found
+
+
+def test_nodes_that_lost_their_pairs_count_as_planned() -> None:
+    one, gate = nodes(("int8", "int8")), PrecisionGate("int8", 95)
+    assert gate_result(gate, one, 0).passed
+    lost = gate_result(gate, one, 8)
+    assert (lost.passed, lost.found) == (False, "1 of 9 nodes (11.1 %); the model has lost the Q/DQ of 8")
+
+
+LAYERS = """<ir_version: 10, opset_import: ["": 21]> g (float[1,4] x, float[4,16] v, float[16,2] w) => (float[1,2] y)
+<float s = {0.5}, int8 z = {0}> {
+    a = QuantizeLinear (x, s, z)
+    b = DequantizeLinear (a, s, z)
+    [first] c = MatMul (b, v)
+    d = QuantizeLinear (c, s, z)
+    e = DequantizeLinear (d, s, z)
+    [second] y = MatMul (e, w)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("actual", "percent", "passed", "found"),
+    [
+        ("int8", 66.6, True, "66.7 % of the multiply-accumulates of 2 nodes"),
+        ("int8", 66.7, False, "66.7 % of the multiply-accumulates of 2 nodes"),
+        ("float32", 1, False, "0.0 % of the multiply-accumulates of 2 nodes"),
+    ],
+)
+def test_a_share_of_work_counts_what_is_not_quantized_too(
+    actual: str, percent: float, passed: bool, found: str
+) -> None:
+    engine = [NodePrecision(name="first", op_type="MatMul", planned="int8", actual=actual)]
+    work = list(node_macs(text_model(LAYERS), ()))
+    result = gate_result(PrecisionGate("int8", percent, of_work=True), engine, 0, work)
+    assert (result.passed, result.found) == (passed, found)
+
+
+def test_work_that_is_not_known_is_no_share() -> None:
+    work = node_macs(text_model(LAYERS.replace("float[1,4] x", "float[N,4] x")), ())
+    result = gate_result(PrecisionGate("int8", 0, of_work=True), nodes(("int8", "int8")), 0, work)
+    assert (result.passed, result.found) == (False, "not known: the multiply-accumulates of 1 node")
+
+
+@pytest.mark.parametrize(
+    ("edits", "recorded", "lost"),
+    [
+        ((), 2, 0),
+        ((("MatMul (b", "MatMul (x"),), 2, 1),
+        ((("MatMul (b", "MatMul (x"),), None, 0),
+        ((("MatMul (b", "MatMul (x"), ("MatMul (e", "MatMul (c")), 2, 0),
+    ],
+    ids=["whole", "a pair is gone", "older note", "stripped"],
+)
+def test_pairs_that_are_gone_are_counted_by_the_note_of_quantize(
+    edits: Sequence[tuple[str, str]], recorded: int | None, lost: int
+) -> None:
+    text = LAYERS
+    for before, after in edits:
+        text = text.replace(before, after)
+    note = CalibrationNote(method="max", samples=1, random=False, seed=None, quantized_nodes=recorded)
+    assert lost_nodes(with_metadata(text_model(text), encode_note(note))) == lost
 
 
 def test_an_unknown_type_is_refused_with_the_legal_ones() -> None:

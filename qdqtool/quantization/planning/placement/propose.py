@@ -97,6 +97,14 @@ def reads_codes(value: Value | None) -> bool:
     return value is not None and is_dequantized(origin(value))
 
 
+def quantized_products(index: ModelIndex) -> list[NodeView]:
+    """Return the products of a model that read a DQ."""
+    products = ((node, product) for node in index.view.nodes() if (product := ops.product(node)) is not None)
+    return [
+        node for node, product in products if any(reads_codes(node.input(at)) for at in product.quantized_inputs(node))
+    ]
+
+
 def _joined(concats: Sequence[NodeView], groups: _JoinedGroups, wanted: set[Value]) -> Iterator[tuple[NodeView, Value]]:
     """Join inputs and output of each Concat whose output is quantized, directly or after another such Concat."""
     for node in reversed(concats):
