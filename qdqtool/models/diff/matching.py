@@ -1,8 +1,8 @@
 """The sites of two models that read tensors, and the matching of nodes by name or by structure.
 
 The structure of a node is everything above and below it in the graph. Q and DQ nodes are skipped, and constants count
-only by shape. Therefore a float model and its quantized version have equal structure. The values of constants distinguish
-layers that differ in nothing else.
+only by shape. Therefore a float model and its quantized version have equal structure. The values of constants
+distinguish layers that differ in nothing else.
 """
 
 from collections import Counter
