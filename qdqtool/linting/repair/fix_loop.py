@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from qdqtool.errors import QdqError
 from qdqtool.linting.repair.output_changes import output_changes
-from qdqtool.linting.repair.proof import NOTHING_VARIES, Proof, Prover, Run, same_values
+from qdqtool.linting.repair.proof import WEAK, Proof, Prover, Run, same_values
 from qdqtool.linting.repair.report import Change, RefusedFix, Repaired
 from qdqtool.linting.rules import Draft, Fix, Label, RuleContext, UnfitError
 from qdqtool.models.graph.edits.edit import (
@@ -240,7 +240,7 @@ class Repair:
             return f"ONNX Runtime cannot run the result: {run.failure}"
         if proof is None or label == "unsafe" or self.permission is Permission.REWRITE:
             return None
-        if proof.problem == NOTHING_VARIES and self.permission is Permission.UNSAFE:
+        if proof.problem in WEAK and self.permission is Permission.UNSAFE:
             return None
         return proof.problem
 

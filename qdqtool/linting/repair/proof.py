@@ -1,7 +1,7 @@
 """Run a model in ONNX Runtime before and after a change on the same feeds, and compare outputs and inner tensors."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
@@ -31,6 +31,11 @@ NOTHING_VARIES = (
     "nothing that was compared varies over the samples, which proves nothing; give other samples with --data"
 )
 
+NOT_RUN = "no sample ran the code next to the change, so it is not proven; give other samples with --data"
+EXTREMES = "outputs change where inputs are infinite or very large"
+WEAK = frozenset({NOTHING_VARIES, NOT_RUN, EXTREMES})
+"""Problems of a proof that ``--unsafe-fixes`` accepts."""
+
 Sample = dict[str, Array]
 
 
@@ -52,17 +57,21 @@ class Proof:
         place: The first difference of such a tensor, in words; None if all are equal.
         varies: Whether any compared tensor differs between two samples. A tensor that is constant over the samples
             proves nothing: it often stays the same although the model changed.
+        runs: Whether some sample ran the code next to each change.
+        extremes: Whether outputs also have equal values if float inputs are infinite or very large.
     """
 
     outputs: str | None
     places: int = 0
     place: str | None = None
     varies: bool = True
+    runs: bool = True
+    extremes: bool = True
 
     @property
     def holds(self) -> bool:
-        """Whether all compared tensors have the same bits before and after, and vary over the samples."""
-        return self.outputs is None and self.place is None and self.varies
+        """Whether all compared tensors have the same bits before and after, and the samples can show a difference."""
+        return self.problem is None
 
     @property
     def problem(self) -> str | None:
@@ -71,12 +80,13 @@ class Proof:
             return self.outputs
         if self.place is not None:
             return f"the outputs are the same, but {self.place}"
-        return None if self.varies else NOTHING_VARIES
+        weak = ((self.runs, NOT_RUN), (self.varies, NOTHING_VARIES), (self.extremes, EXTREMES))
+        return next((problem for holds, problem in weak if not holds), None)
 
     def words(self, samples: str) -> str:
         """Describe in words what equal outputs prove."""
         if self.problem is not None:
-            return f"outputs are bit-equal on {samples}, but {self.place or NOTHING_VARIES}"
+            return f"outputs are bit-equal on {samples}, but {self.place or self.problem}"
         tensors = f" and {plural(self.places, 'tensor')} next to the change" if self.places else ""
         return f"outputs{tensors} are bit-equal on {samples}"
 
@@ -115,13 +125,13 @@ class Prover:
         origin = str(self.request.path) if self.request.path is not None else f"random inputs, seed {self.request.seed}"
         return f"{count} {'sample' if count == 1 else 'samples'} ({origin})"
 
-    def run(self, model: Model) -> Run:
-        """Return the outputs of ``model`` for every sample."""
+    def run(self, model: Model, feeds: Iterable[Sample] | None = None) -> Run:
+        """Return the outputs of ``model`` for every sample, or for other feeds."""
         if self._feeds is None:
             return Run(failure=self._failure)
         try:
             with _session(_without_node_names(model)) as session:
-                return Run(tuple(session.run(feed) for feed in self._feeds))
+                return Run(tuple(session.run(feed) for feed in (self._feeds if feeds is None else feeds)))
         except QdqError as error:
             return Run(failure=reason(error))
 
@@ -135,14 +145,20 @@ class Prover:
         places = changed_places(old, new)
         keys = dict.fromkeys(key for place in places for key in place.keys)
         first, second = self._digests(old, keys), self._digests(new, keys)
-        compared = [place for place in places if place.key in first and place.key in second]
+        compared = [place for place in places if first.get(place.key) and second.get(place.key)]
+        runs = all(first.get(place.key) != [] for place in places)
         equal = {key for key in first if first[key] == second.get(key)}
         fault = next((_place_fault(place, first, second) for place in compared if _is_fault(place, equal)), None)
         varied = is_varied or any(len(set(first[place.key])) > 1 for place in compared)
-        return Proof(None, len(compared), fault, varied)
+        assert self._feeds is not None
+        alike = same_values(*(self.run(model, _extremes(self._feeds)) for model, _ in (before, after)))
+        return Proof(None, len(compared), fault, varied, runs, extremes=alike)
 
     def _digests(self, index: ModelIndex, keys: Iterable[TensorKey]) -> dict[TensorKey, list[bytes]]:
-        """Return a digest of each tensor for each sample, without tensors that cannot be read."""
+        """Return a digest of each tensor for each sample; none for a tensor that no sample ran.
+
+        Tensors that cannot be read are left out.
+        """
         assert self._feeds is not None
         values = [index.view.scope(path).values[name] for path, name in keys]
         if not values:
@@ -152,14 +168,16 @@ class Prover:
             names = {key: [tap.output for tap in taps] for key, taps in tapped.report.places.items()}
             wanted = list(dict.fromkeys(name for outputs in names.values() for name in outputs))
             found: dict[TensorKey, list[bytes]] = {key: [] for key in names}
+            ran: set[TensorKey] = set()
             with _session(_without_node_names(tapped.model)) as session:
                 for feed in self._feeds:
                     run = session.run(feed, wanted)
                     for key, outputs in names.items():
                         found[key].append(_digest([run[name] for name in outputs]))
+                        ran |= {key} if any(run[name].size for name in outputs) else set()
         except QdqError:
             return {}
-        return found
+        return {key: digests if key in ran else [] for key, digests in found.items()}
 
 
 def _session(model: Model) -> ModelSession:
@@ -183,7 +201,10 @@ def same_bits(before: Run, after: Run) -> str | None:
 
 
 def same_values(before: Run, after: Run) -> bool:
-    """Return whether all outputs have equal values on all samples; the sign of zeros and the bits of NaN may differ."""
+    """Return whether all outputs have equal values on all samples; the sign of zeros and the bits of NaN may differ.
+
+    Models that cannot be run have equal values.
+    """
     # With equal_nan, np.array_equal calls isnan, which raises TypeError on arrays of strings.
     return all(
         np.array_equal(array, second[name], equal_nan=array.dtype.kind == "f")
@@ -216,6 +237,20 @@ def _place_fault(place: Place, before: Mapping[TensorKey, list[bytes]], after: M
     pairs = zip(before[place.key], after[place.key], strict=True)
     sample = next(number for number, (old, new) in enumerate(pairs) if old != new)
     return f"tensor '{place.key[1]}', next to the change, is another one on sample {sample}"
+
+
+def _extremes(feeds: Iterable[Sample]) -> Iterator[Sample]:
+    """Yield copies of the first sample whose float inputs have only extreme values, of one sign and of both.
+
+    Opposite infinities make NaN inside a model. NaN is no input: ONNX does not define its code.
+    """
+    first = next(iter(feeds))
+    for even, odd in ((np.inf, np.inf), (-np.inf, -np.inf), (np.inf, -np.inf), (1.0, -1.0)):
+        sample = {name: array.copy() for name, array in first.items()}
+        for array in (each for each in sample.values() if each.dtype.kind == "f"):
+            top = float(np.finfo(array.dtype).max)
+            array.flat[::2], array.flat[1::2] = even * top, odd * top
+        yield sample
 
 
 def _feeds(model: Model, request: DataRequest) -> Feeds:

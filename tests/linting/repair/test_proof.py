@@ -9,7 +9,18 @@ import pytest
 from qdqtool.errors import QdqError
 from qdqtool.jobs.fix import FixRequest, fix_model
 from qdqtool.linting.policy import Policy
-from qdqtool.linting.repair.proof import NOTHING_VARIES, Proof, Prover, Run, equal_bits, reason, same_bits, same_values
+from qdqtool.linting.repair.proof import (
+    EXTREMES,
+    NOT_RUN,
+    NOTHING_VARIES,
+    Proof,
+    Prover,
+    Run,
+    equal_bits,
+    reason,
+    same_bits,
+    same_values,
+)
 from qdqtool.models.graph.model import Model
 from qdqtool.samples.request import DataRequest
 
@@ -358,3 +369,43 @@ def test_a_tensor_that_only_one_of_the_models_can_return_is_not_compared(turned:
     ]
     proof = prove(*(reversed(models) if turned else models))
     assert proof == Proof(None, 1)  # that of the output of the Scan
+
+
+BEFORE_RELU = """<ir_version: 10, opset_import: ["": 21]> g (float[1,2] x) => (float[1,2] y)
+<float s = {0.1}, int8 z = {0}, int8[2,2] w = {1,-2,3,4}, float[2] ws = {0.1, 0.2}, int8[2] wz = {0,0}> {
+    xq = QuantizeLinear (x, s, z)
+    xd = DequantizeLinear (xq, s, z)
+    wd = DequantizeLinear <axis = 1> (w, ws, wz)
+    m = MatMul (xd, wd)
+    q = QuantizeLinear (m, s, z)
+    d = DequantizeLinear (q, s, z)
+    r = Relu (d)
+    y = Neg (r)
+}"""
+
+
+@pytest.mark.parametrize(("product", "is_safe"), [("MatMul (xd, wd)", True), ("MatMul (x, wd)", False)])
+def test_a_pair_goes_behind_a_relu_as_safe_only_where_no_input_shows_it(product: str, is_safe: bool) -> None:
+    """A NaN that reaches the pair gets a negative code, which the Relu no longer removes."""
+    model = Model(onnx.parser.parse_model(BEFORE_RELU.replace("MatMul (xd, wd)", product)))
+    policy = Policy(targets=("tensorrt",), select=("QL305",))
+    done = fix_model(model, FixRequest(policy=policy)).report
+    assert [each.label for each in done.changes] == ["safe"] * is_safe
+    assert [each.reason for each in done.refused] == [EXTREMES] * (not is_safe)
+    (change,) = fix_model(model, FixRequest(policy=policy, unsafe=True)).report.changes
+    assert (change.label, EXTREMES in change.proof) == ("safe" if is_safe else "unsafe", not is_safe)
+
+
+@pytest.mark.parametrize(("taken", "problem"), [([False, False], NOT_RUN), ([False, True], None)])
+def test_code_that_no_sample_ran_is_not_proven(taken: list[bool], problem: str | None, tmp_path: Path) -> None:
+    np.savez(tmp_path / "d.npz", x=np.float32([[1, 2], [3, 4]]), c=np.array(taken))
+    text = """<ir_version: 10, opset_import: ["": 21]>
+    g (float[2] x, bool c) => (float[2] y) <float k = {2}, float same = {2}> {
+        y = If (c) <
+            then_branch = t () => (float[2] u) { u = Mul (x, k) },
+            else_branch = e () => (float[2] v) { v = Neg (x) }
+        >
+    }"""
+    before, after = (Model(onnx.parser.parse_model(each)) for each in (text, text.replace("(x, k)", "(x, same)")))
+    proof = prove(before, after, DataRequest(path=tmp_path / "d.npz"))
+    assert (proof.outputs, proof.problem) == (None, problem)
