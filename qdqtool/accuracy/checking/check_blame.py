@@ -63,7 +63,7 @@ class BaselineMatcher:
     def of(self, qdq: QdqIndex, entry: QdqNode) -> Iterator[Value]:
         """Yield candidates: inputs of the consumers' counterparts, the output of the producer's, then by name.
 
-        Candidates by name: the tensor of equal name, inputs of nodes with the same outputs, names without suffixes.
+        By name: the tensor with the same name, the input of the node with the same outputs, the name without a suffix.
         """
         readers = qdq.readers(entry) if entry.is_quantize else [entry]
         uses = [use for reader in readers for use in reader.uses]

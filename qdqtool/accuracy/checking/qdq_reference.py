@@ -1,4 +1,4 @@
-"""Evaluate every Q and DQ of a model by our own core, on the values that the node had in the reference session."""
+"""Evaluate every Q and DQ of a model in qdqtool, on the values that the node had in the reference session."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -45,7 +45,7 @@ class NodeCheck:
         pair_example: The first such element, in words.
         faults: Documented faults of the reference that occurred, with the number of elements.
         problem: Why nothing was compared.
-        own: Why our own core evaluated the node; empty if ONNX Runtime did. Then only a DQ is compared: with the scale
+        own: Why qdqtool evaluated the node; empty if ONNX Runtime did. Then only a DQ is compared: with the scale
             and zero point of its Q.
     """
 
@@ -80,7 +80,7 @@ class NodeCheck:
 
 
 def qdq_count(checks: Iterable[NodeCheck]) -> QdqCount:
-    """Count the Q and DQ nodes that ONNX Runtime and our own core evaluated."""
+    """Count the Q and DQ nodes that ONNX Runtime and qdqtool evaluated."""
     every = list(checks)
     ran = [check for check in every if check.was_checked]
     own = sum(bool(check.own) for check in ran)
@@ -93,7 +93,7 @@ def inputs_of(entry: QdqNode) -> Iterator[Value]:
 
 
 def compare(check: NodeCheck, actual: Array, read: Read, quantizer: QdqNode | None) -> None:
-    """Compare a result of a node with our own core; a DQ is also evaluated with the scale and zero point of its Q.
+    """Compare a result of a node with the result of qdqtool; for a DQ, also with the result for the scale of its Q.
 
     Args:
         check: The findings to add to.
@@ -116,7 +116,7 @@ def compare(check: NodeCheck, actual: Array, read: Read, quantizer: QdqNode | No
     except ArgumentError as error:
         check.elements += actual.size
         check.different += actual.size
-        check.example = check.example or f"our core refuses what ONNX Runtime accepts: {error.message}"
+        check.example = check.example or f"qdqtool refuses what ONNX Runtime accepts: {error.message}"
 
 
 def _compare_quantize(check: NodeCheck, actual: Array, read: Read) -> None:
@@ -204,7 +204,9 @@ def _count(check: NodeCheck, wrong: Array, values: tuple[Array, Array], distance
     if not check.example:
         index = largest(wrong)
         expected, actual = values
-        check.example = f"at {list(index)} the reference has {actual[index]!s}, our core {expected[index]!s}"
+        check.example = (
+            f"at {list(index)} the reference has {actual[index]!s}, and qdqtool computes {expected[index]!s}"
+        )
 
 
 def differing(left: Array, right: Array) -> Array:

@@ -44,7 +44,7 @@ class CheckJob:
         metric: The task metric; None if none is requested.
 
     Attributes:
-        split: How the model is divided between ONNX Runtime and our own core; None if it is not divided.
+        split: How the model is divided between ONNX Runtime and qdqtool; None if it is not divided.
         checks: The findings at each Q and DQ.
         pair_errors: The error of each Q on its own input.
         outputs: The findings at each output.

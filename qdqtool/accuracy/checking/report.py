@@ -155,7 +155,7 @@ class BoundaryResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDifference:
-    """A Q or DQ whose result differs from that of our own core.
+    """A Q or DQ whose result differs from that of qdqtool.
 
     Attributes:
         node: Its label.
@@ -216,7 +216,7 @@ class EvaluatedNode:
         node: Its label.
         op_type: Its operator.
         graph: Its scope; empty for the main graph.
-        evaluated_by: ``qdqtool`` for our own core; ``onnxruntime-float32`` for a node that computes in bfloat16: it ran
+        evaluated_by: ``qdqtool`` for qdqtool; ``onnxruntime-float32`` for a node that computes in bfloat16: it ran
             in float32, and its result was rounded to bfloat16.
         reason: The reason.
     """
@@ -234,8 +234,8 @@ class QdqCount:
 
     Attributes:
         total: All nodes.
-        checked: Nodes that ran in ONNX Runtime and were compared with our own core.
-        own: Nodes that ONNX Runtime cannot run, so that our own core evaluated them.
+        checked: Nodes that ran in ONNX Runtime and were compared with qdqtool.
+        own: Nodes that ONNX Runtime cannot run, so that qdqtool evaluated them.
     """
 
     total: int
@@ -264,7 +264,7 @@ class CheckReport(Report):
         boundaries: Every quantized tensor with a counterpart in the baseline, worst first.
         qdq: Count of Q and DQ nodes.
         evaluated: Every node that ONNX Runtime did not run unchanged, and what evaluated it instead.
-        differences: Q and DQ nodes that differ from our own core.
+        differences: Q and DQ nodes that differ from qdqtool.
         known_faults: Documented faults of ONNX Runtime that occurred; they are not failures.
         not_observed: Nodes and outputs that were not checked, and why.
         warnings: Further remarks, and faults that would be failures on real data.

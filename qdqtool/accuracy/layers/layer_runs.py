@@ -37,7 +37,7 @@ kept 0.2 dB less, with 3 layers in float instead of 5. If the last number was 2,
 no model for a goal that can be reached."""
 
 SHARE = 2
-"""A search compares states on one in this many samples, within the limits above."""
+"""A search compares candidates on a part of the samples: one in this many, within the limits above."""
 
 RUNS_PER_SAMPLE = 36
 """Largest number of runs of one sample in a search, for each calibration sample. With 12, a search on a MobileNetV3

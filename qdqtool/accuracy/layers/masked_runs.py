@@ -1,4 +1,4 @@
-"""Run a masked model on samples, and compare its outputs with those of the float model."""
+"""Run a model with a switch at each Q/DQ pair on samples, and compare its outputs with the float model."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress

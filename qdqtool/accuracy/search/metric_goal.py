@@ -164,7 +164,7 @@ def refuse_chance(name: str, chance: str | None) -> None:
     """
     if chance is not None:
         raise UsageError(
-            f"--max-metric-loss shows nothing: {name} of the float model is at chance: {chance}",
+            f"--max-metric-loss shows nothing: {name} of the float model is no better than guessing: {chance}",
             hint="give the labels of these samples, or more samples",
         )
 

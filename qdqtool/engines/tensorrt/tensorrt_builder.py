@@ -153,7 +153,7 @@ class TensorRT:
             model: The model to build.
 
         Raises:
-            UsageError: A compute capability is unknown or cannot compute a type, or this product accepts none.
+            UsageError: A compute capability is unknown, lacks a type of the model, or cannot be given to this builder.
         """
         if not self.capabilities:
             if asked:

@@ -95,7 +95,7 @@ class AccumulatedError:
         return total
 
     def include(self, part: "AccumulatedError") -> None:
-        """Add the samples of another error of the same tensor."""
+        """Add the errors that another object accumulated for the same tensor."""
         for field in fields(self):
             join = max if field.name == "max_abs" else add
             setattr(self, field.name, join(getattr(self, field.name), getattr(part, field.name)))

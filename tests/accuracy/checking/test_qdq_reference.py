@@ -155,7 +155,7 @@ def test_blocks_of_data_with_one_axis_are_checked_as_onnxruntime_computes_them(b
 def test_codes_of_a_q_are_counted_where_they_differ() -> None:
     check = Node("int8", second=False).compare(X, np.int8([0, 2, -1, 124]))
     assert (check.elements, check.different, check.max_steps) == (4, 2, 3)
-    assert check.example == "at [2] the reference has -1, our core -4"
+    assert check.example == "at [2] the reference has -1, and qdqtool computes -4"
     assert (check.was_checked, check.problem) == (True, "it did not run on this data")
 
 
@@ -166,7 +166,7 @@ def test_the_first_difference_and_the_largest_of_all_samples_are_kept() -> None:
     for actual in ([3, 9, 0, 255], [3, 5, 1, 254], [3, 5, 0, 255]):
         node.compare(X, np.uint8(actual))
     assert (node.check.elements, node.check.different, node.check.max_steps) == (16, 3, 4)
-    assert node.check.example == "at [1] the reference has 9, our core 5"
+    assert node.check.example == "at [1] the reference has 9, and qdqtool computes 5"
     told = asdict(node.check.difference())
     assert told == {
         "node": "quant",
@@ -175,14 +175,14 @@ def test_the_first_difference_and_the_largest_of_all_samples_are_kept() -> None:
         "different": 3,
         "elements": 16,
         "max_steps": 4,
-        "example": "at [1] the reference has 9, our core 5",
+        "example": "at [1] the reference has 9, and qdqtool computes 5",
     }
 
 
 def test_a_dq_is_counted_in_multiples_of_its_scale_and_negative_zero_is_not_zero() -> None:
     check = Node("int8", second=True).compare(np.int8([0, 2, -4]), np.float32([-0.0, 1.0, -0.5]))
     assert (check.elements, check.different, check.max_steps) == (3, 2, 3)
-    assert check.example == "at [0] the reference has -0.0, our core 0.0"
+    assert check.example == "at [0] the reference has -0.0, and qdqtool computes 0.0"
     assert (check.pair_different, check.pair_example) == (2, "at [0] it gives -0.0, the Q's own constants give 0.0")
 
 
@@ -207,7 +207,7 @@ def test_what_our_core_refuses_differs_in_every_element() -> None:
     for _ in range(2):
         node.compare(X, np.int8([0, 2, -4, 127]))
     assert (node.check.elements, node.check.different) == (8, 8)
-    assert node.check.example.startswith("our core refuses what ONNX Runtime accepts: ")
+    assert node.check.example.startswith("qdqtool refuses what ONNX Runtime accepts: ")
     assert node.check.was_checked
 
 
@@ -218,7 +218,7 @@ def test_the_first_difference_is_kept_where_our_core_refuses_a_later_sample() ->
     node.held[scale] = np.float32([[0.5], [0.5]])
     node.compare(X, np.int8([0, 2, -4, 127]))
     assert (node.check.elements, node.check.different) == (8, 5)
-    assert node.check.example == "at [0] the reference has 1, our core 0"
+    assert node.check.example == "at [0] the reference has 1, and qdqtool computes 0"
 
 
 @pytest.mark.parametrize("absent", [0, 1])
@@ -231,7 +231,7 @@ def test_a_node_without_data_or_scale_differs_in_every_element(position: int, ab
     check = NodeCheck(entry)
     compare(check, np.int8([1, 2]), (held | {entry.zero_point: np.int8(0)}).get, None)
     assert (check.elements, check.different) == (2, 2)
-    assert check.example == "our core refuses what ONNX Runtime accepts: data or scale is absent"
+    assert check.example == "qdqtool refuses what ONNX Runtime accepts: data or scale is absent"
 
 
 @pytest.mark.parametrize("read", [0, 1, 2])

@@ -145,7 +145,9 @@ def test_a_float_model_at_chance_has_nothing_to_lose(stock: Path, tmp_path: Path
         data = dict(np.load(stock / f"{name}.npz"))
         np.savez(tmp_path / f"{name}.npz", x=data["x"], labels=(data["labels"] + 1) % 16)
     (tmp_path / "m.onnx").write_bytes((stock / "m.onnx").read_bytes())
-    with pytest.raises(UsageError, match=r"top-1 of the float model is at chance: 0 of 200 predictions are right"):
+    with pytest.raises(
+        UsageError, match=r"top-1 of the float model is no better than guessing: 0 of 200 predictions are right"
+    ):
         quantized(tmp_path, tmp_path / "q.onnx", AccuracyGoal(max_metric_loss=90))
     assert not (tmp_path / "q.onnx").exists()
 

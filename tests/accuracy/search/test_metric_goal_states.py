@@ -216,5 +216,5 @@ def test_a_model_that_keeps_no_limit_gives_no_hint_to_paste(best: Best) -> None:
 
 def test_a_float_model_at_chance_is_refused() -> None:
     refuse_chance("m", None)
-    with pytest.raises(UsageError, match="m of the float model is at chance: 1 of 9 is right"):
+    with pytest.raises(UsageError, match="m of the float model is no better than guessing: 1 of 9 is right"):
         refuse_chance("m", "1 of 9 is right")

@@ -40,7 +40,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
             failures += [f"{name} is {allowed}: {problem}"] if problem else []
         # A reference at chance level cannot lose anything: any model would pass.
         if chance is not None:
-            failures.append(f"{name} shows nothing: {metric.name} of {reference} is at chance: {chance}")
+            failures.append(f"{name} shows nothing: {metric.name} of {reference} is no better than guessing: {chance}")
         yield GateResult.of(
             name=name,
             requires=f"{metric.name} is at most {allowed} worse than that of {reference}{beyond}",

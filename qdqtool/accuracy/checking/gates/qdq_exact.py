@@ -20,7 +20,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
         found += f", {missing} SKIPPED"
     yield GateResult.of(
         name="own-core",
-        requires="every Q and DQ in the reference equals our own core, bit for bit",
+        requires="every Q and DQ result of the reference equals that of qdqtool in every bit",
         failures=map(_failure, wrong),
         detail=found if checks else "the model has no Q or DQ of ONNX",
     )
@@ -29,5 +29,5 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
 def _failure(check: NodeCheck) -> str:
     return (
         f"{described(check.entry)}: {check.different} of {check.elements} elements differ from "
-        f"our core, by up to {check.max_steps:g} steps; {check.example}"
+        f"the result of qdqtool, by up to {check.max_steps:g} steps; {check.example}"
     )

@@ -1,4 +1,4 @@
-"""The fixes that a rule or a foreign form offers for a fault, as objects.
+"""Classes for the fixes of a fault, which a rule or a rewriter of another tool's notation offers.
 
 Offering a fix reads no weights: they are read only when the edits of the fix are written.
 """

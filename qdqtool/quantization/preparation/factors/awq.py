@@ -51,7 +51,7 @@ class TriedBlockProduct:
 
     @property
     def choosing(self) -> Array:
-        """The rows that choose factors and codes, float64."""
+        """The selection rows, which determine factors and codes, float64."""
         return self.rows[: len(self.rows) // 2].astype(FLOAT64)
 
     @property
@@ -105,7 +105,7 @@ def searched_factors(products: Sequence[TriedBlockProduct]) -> AwqFactors | None
 
 
 def _nearest_error(product: TriedBlockProduct, factors: Factors) -> float:
-    """Return the squared error of a product with nearest codes, on the rows that choose."""
+    """Return the squared error of a product with nearest codes, on the selection rows."""
     scaled = _scaled(product, factors)
     params, _ = search.least_error(scaled, product.scheme, ScaleRule())
     codes = quantize(scaled, params.scale, product.scheme.format, product.scheme.granularity)

@@ -69,7 +69,7 @@ def test_a_large_loss_names_the_limit() -> None:
 def test_a_reference_at_chance_fails_whatever_the_loss() -> None:
     of_model, of_saved = results(50.0, loss=-1.0, saved_loss=0.0, chance=None, baseline_chance="3 of 30 are right")
     assert of_model.failures == (
-        "max-metric-loss shows nothing: top-1 of the baseline is at chance: 3 of 30 are right",
+        "max-metric-loss shows nothing: top-1 of the baseline is no better than guessing: 3 of 30 are right",
     )
     assert of_saved.passed
 

@@ -39,7 +39,7 @@ def test_one_element_of_one_node_fails_and_names_the_node(nodes) -> None:
     assert gate.detail == "1 of 2 differ"
     (failure,) = gate.failures
     assert nodes[1].node.label in failure
-    assert "1 of 8 elements differ from our core, by up to 1 steps; e" in failure
+    assert "1 of 8 elements differ from the result of qdqtool, by up to 1 steps; e" in failure
 
 
 def test_a_node_that_was_not_checked_is_not_counted_as_agreeing(nodes) -> None:
@@ -64,4 +64,4 @@ def test_a_node_in_a_body_is_named_with_its_graph() -> None:
 
 def test_a_node_of_the_main_graph_is_named_alone(nodes) -> None:
     (failure,) = result(NodeCheck(nodes[0], elements=4, different=2, max_steps=1.5, example="e")).failures
-    assert failure == "QuantizeLinear 'quant': 2 of 4 elements differ from our core, by up to 1.5 steps; e"
+    assert failure == "QuantizeLinear 'quant': 2 of 4 elements differ from the result of qdqtool, by up to 1.5 steps; e"

@@ -143,7 +143,7 @@ def test_a_better_model_has_a_negative_loss(data) -> None:
     report = check_model(scores_model(EYE), baseline=scores_model(WRONG), data=data, options=options)
     assert report.metric.loss is not None
     assert report.metric.loss < 0
-    assert "of the baseline is at chance: 3 of 10 predictions are right" in report.failures[-1]
+    assert "of the baseline is no better than guessing: 3 of 10 predictions are right" in report.failures[-1]
 
 
 def test_a_metric_that_is_no_number_keeps_no_limit(data) -> None:
@@ -255,7 +255,7 @@ def test_a_model_passes_against_itself_only_with_labels_that_it_knows(name: str,
         report = check_model(folder / "model.onnx", baseline=folder / "model.onnx", data=data, options=options)
         (gate,) = (gate for gate in report.gates if gate.name == "max-metric-loss")
         assert gate.passed is not bool(shift)
-        assert ["at chance" in failure for failure in gate.failures] == [True] * shift
+        assert ["better than guessing" in failure for failure in gate.failures] == [True] * shift
 
 
 def right_box(outputs: list[dict[str, np.ndarray]], labels: list[np.ndarray | None]) -> float:
