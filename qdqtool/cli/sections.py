@@ -98,7 +98,7 @@ class SectionedCommand(click.Command):
         return found
 
     def make_context(self, *args: Any, **keywords: Any) -> click.Context:
-        """Make a context as click does; for options of trtexec, Polygraphy or Model Optimizer, name the equivalent."""
+        """Make a context as click does; the error for an option of trtexec or Model Optimizer names the equivalent."""
         try:
             return super().make_context(*args, **keywords)
         except click.NoSuchOption as error:

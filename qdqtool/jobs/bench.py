@@ -47,7 +47,7 @@ def bench_engine(
     Raises:
         CapabilityError: A GPU, its driver or a package is absent, or a CUDA call fails.
         ModelError: An engine cannot be read, or the runtime does not accept it.
-        UsageError: The sample does not fit, the engines cannot be compared, or the gate has no other engine.
+        UsageError: The sample does not fit, the engines cannot be compared, or `speedup` is given without `against`.
         GateError: An engine does not run.
     """
     timing = timing or TimingOptions()

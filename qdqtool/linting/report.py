@@ -123,7 +123,7 @@ class Summary:
         errors: Findings of severity error.
         warnings: Findings of severity warning.
         infos: Findings of severity info.
-        suppressed: Findings that notes in the models and settings suppress; not counted above.
+        suppressed: Findings that are suppressed by notes in the models or by the settings; not counted above.
         known: Findings that the baseline has; not counted above.
         ignored: Findings of ignored rules; not counted above.
     """

@@ -78,7 +78,7 @@ class FittedTable:
             yield from (name, *_broken(line, console, total))
 
     def _fit(self, console: Console, total: int) -> tuple[list["_Column"], list[int]] | None:
-        """Return the columns that fit a width in characters, and their widths; None if names would be broken."""
+        """Return the columns that fit a width in characters, and their widths; None if a name does not fit."""
         for most in (self._lines, MOST_LINES):
             for count in range(len(self._optional) + 1):
                 shown = [column for index, column in enumerate(self._columns) if index not in self._optional[:count]]

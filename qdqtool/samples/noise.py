@@ -41,7 +41,7 @@ TRIED = 40
 """Combinations of sizes that are tried for an example."""
 
 LARGEST_RUN = 1 << 26
-"""Bytes of weights up to which a model runs for an example."""
+"""Largest size of the weights, in bytes, of a model that is run to try example shapes."""
 
 _Size = int | str | tuple[str, int]
 """A dimension: its extent, its symbol, or the input and the axis where it has none."""

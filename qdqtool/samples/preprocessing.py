@@ -57,7 +57,7 @@ class SoundPreprocessing(msgspec.Struct, frozen=True, kw_only=True, tag_field="k
         rate: Sample rate in Hz.
         channels: 1 for the mean of all channels of a file, otherwise the number of channels of the file.
         length: Number of values of a window along time.
-        hop: Values from the start of one window to the start of the next.
+        hop: Number of values from the start of one window to the start of the next.
         sample_range: The range of the values: full scale is 1.0 (``-1..1``) or 32768 (``int16``).
     """
 

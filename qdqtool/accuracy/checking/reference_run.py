@@ -112,7 +112,7 @@ class CheckJob:
     def clipping(self) -> dict[QdqNode, float]:
         """The share of clipped values of each Q that clips many values of the baseline, or whose error clipping makes.
 
-        Behind a range that clips, the next one may fit what is left of its values.
+        After one Q has clipped the values, a later Q may clip nothing more.
         """
         found = {entry: error.clipped_share for entry, error in self.pair_errors.items() if error.is_clipping}
         far = (each for each in self.boundaries if not each.is_weight and each.clipped_share > MUCH_CLIPPED)

@@ -200,7 +200,7 @@ class FloatSearch:
         return Prediction(levels, self._noise(levels), powers, goal_db)
 
     def _ordered(self, moves: Sequence[Move], state: SearchState, goal_db: float) -> list[Move]:
-        """Return the moves with the best predicted gain for their cost first: one for each layer, then the others."""
+        """Sort the moves by predicted gain for their cost: first the best move of each layer, then all others."""
         efficiencies = self._prediction(self._levels(state), goal_db).efficiencies(moves)
         order = [moves[number] for number in np.argsort(-efficiencies, kind="stable")]
         firsts = {move.number: move for move in reversed(order)}

@@ -164,7 +164,8 @@ def refuse_chance(name: str, chance: str | None) -> None:
     """
     if chance is not None:
         raise UsageError(
-            f"--max-metric-loss shows nothing: {name} of the float model is no better than guessing: {chance}",
+            f"--max-metric-loss needs a better float model: {name} of the float model is no better than guessing: "
+            f"{chance}",
             hint="give the labels of these samples, or more samples",
         )
 

@@ -216,7 +216,7 @@ def labelled_for(metric: RequestedMetric, feeds: Feeds) -> Feeds:
 
 @dataclass(slots=True, eq=False)
 class MetricMeasurement:
-    """A task metric on the samples to measure on; the float model is run once for all quantized models.
+    """A task metric on the measurement samples. The float model is run once for all quantized models.
 
     Attributes:
         metric: The metric.

@@ -52,7 +52,8 @@ class TensorrtOperator(Rule):
     Why it matters: these operators quantize in blocks, only with fixed sizes and along the last axes. For other inputs,
     the only message is an assertion of the parser or an internal error of the builder. ONNX has no schemas for them.
 
-    Bad: TRT_FP4DynamicQuantize in blocks of 32, or of an image of four dimensions; TRT_FP4QDQ, a placeholder that
+    Bad: TRT_FP4DynamicQuantize with blocks of 32; TRT_FP4DynamicQuantize on an image of four dimensions; TRT_FP4QDQ, a
+        placeholder that
     Model Optimizer replaces after the export.
 
     Good: TRT_FP4DynamicQuantize in blocks of 16 along the last axis, with one stored scale of scales.

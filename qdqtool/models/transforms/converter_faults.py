@@ -244,7 +244,7 @@ def _nearest_mode(index: ModelIndex, node: NodeView, version: int) -> str:
 def retype_constants(
     index: ModelIndex, node: NodeView, converted: onnx.NodeProto, made: Iterable[onnx.NodeProto], version: int
 ) -> None:
-    """Give constants that the converter made from attributes the type of the first input, if ONNX requires that type.
+    """Convert constants to the type of the first input, if ONNX requires it: the converter made them from attributes.
 
     The converter stores the bounds of a Clip and the value of a Pad as float32. With a float16 or double input, no
     runtime loads the result. If the type of the input is unknown, the constants stay float32.

@@ -1,4 +1,4 @@
-"""6-bit floats with 3 exponent and 2 mantissa bits, four in three bytes: the wider values of MXFP6."""
+"""6-bit floats with 3 exponent and 2 mantissa bits: the MXFP6 format with the wider range. Three bytes hold four."""
 
 import ml_dtypes
 

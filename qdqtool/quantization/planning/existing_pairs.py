@@ -53,7 +53,7 @@ class ResolvedModel:
 
 
 def settle_model(source: Model, recipe: Recipe) -> ResolvedModel:
-    """Return the model to quantize and its recipe: :func:`settle_existing`, then repeated functions inlined.
+    """Return the model to quantize and its recipe, with existing Q/DQ settled and repeated functions inlined.
 
     A local function that is called more than once is inlined if its activations are to be quantized: their ranges
     differ from call to call.

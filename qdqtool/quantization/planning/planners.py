@@ -140,7 +140,7 @@ class WeightPlanner:
         return {entry.slot: (entry.slot,) for entry in entries}
 
     def _rounded_by_data(self, slots: Sequence[ProposedSlot], index: ModelIndex) -> dict[Slot, DerivedScales]:
-        """If there is data, return the chosen codes of every matrix whose inputs can be observed."""
+        """Return the codes of matrices that are rounded with data: those with observed inputs. Empty without data."""
         # Codes are not chosen for weights that are stored as float before a Q: the Q rounds them to the nearest codes.
         entries = {entry.slot: entry for entry in slots if self.stored and self._is_searched(entry.scheme)}
         if self.data is None or not entries:

@@ -36,7 +36,8 @@ def share_scales(
     Args:
         entries: The slots, in the order of the placements.
         placements: The placement of each slot with its own parameters; per-tensor in a group.
-        size: Returns the largest magnitude of the range of a slot in a group, by its number. The scale cannot replace
+        size: Takes the number of a slot in a group, and returns the largest magnitude of its range. The scale cannot
+            replace
             this, because it is 1 if all values are 0.
     """
     found = list(placements)

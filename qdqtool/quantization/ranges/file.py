@@ -156,8 +156,8 @@ def _part(document: RangesFile, path: Path) -> RangesPart | None:
         return None
     if not 0 <= found.start <= found.done <= found.stop <= document.data.samples:
         raise UsageError(
-            f"ranges {path}: samples {found.start} to {found.stop} of {document.data.samples} and done {found.done} "
-            "contradict each other"
+            f"ranges {path}: of {document.data.samples} samples, the part has start {found.start}, "
+            f"done {found.done} and stop {found.stop}; they must not decrease"
         )
     return RangesPart(found.start, found.stop, found.done)
 
@@ -169,7 +169,9 @@ def _choosing(
         return None
     found = {key: _range(entry, path) for key, entry in _by_key(entries, path).items()}
     if list(found) != list(tensors):
-        raise UsageError(f"ranges {path}: the selection samples have other tensors than all samples")
+        raise UsageError(
+            f"ranges {path}: the ranges of the selection samples and those of all samples are of different tensors"
+        )
     for key, part in found.items():
         whole = tensors[key]
         if part.count > whole.count or part.min < whole.min or part.max > whole.max:

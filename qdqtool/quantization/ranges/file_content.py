@@ -51,7 +51,7 @@ class StoredStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 
     Attributes:
         step: Name of the step.
-        parameters: The values that the step needs to be repeated.
+        parameters: The values that are needed to repeat the step.
         trial: The result of a trial of the step; absent if there was none.
     """
 

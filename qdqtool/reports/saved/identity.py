@@ -59,7 +59,7 @@ def same_file(first: str, second: str) -> bool:
 
 
 def agreed(claims: Iterable[Claim], what: str) -> Claim | None:
-    """Return the claim with the longest path, and digests from any of the reports; None without claims.
+    """Join claims about one model: the longest path, with the digests of any claim that has them. None without claims.
 
     Raises:
         UsageError: Two reports are about different models.

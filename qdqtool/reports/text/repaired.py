@@ -96,7 +96,7 @@ def _restored(made: RestoredNode) -> str:
 
 
 SHOWN = 4
-"""Largest number of named nodes with the same change."""
+"""Largest number of nodes that are listed for one kind of change."""
 
 SHOWN_REMOVED = 12
 """Largest number of named removed constants and nodes."""

@@ -152,7 +152,9 @@ def test_a_part_is_read_as_it_was_written_and_must_lie_within_the_data(tmp_path)
     ranges = Ranges(RECORD, {}, {}, RangesPart(0, 2, 1))
     assert again(tmp_path, ranges) == ranges
     assert again(tmp_path, ranges).samples == 1
-    with pytest.raises(UsageError, match="samples 1 to 4 of 3 and done 2 contradict each other"):
+    with pytest.raises(
+        UsageError, match="of 3 samples, the part has start 1, done 2 and stop 4; they must not decrease"
+    ):
         again(tmp_path, Ranges(RECORD, {}, {}, RangesPart(1, 4, 2)))
 
 
@@ -168,10 +170,13 @@ def test_the_choosing_part_is_kept_until_the_calibration_has_ended(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda file: file["choosing"].clear(), "the selection samples have other tensors than all samples"),
+        (
+            lambda file: file["choosing"].clear(),
+            "the ranges of the selection samples and those of all samples are of different tensors",
+        ),
         (
             lambda file: file["choosing"][0].update(tensor="y"),
-            "the selection samples have other tensors than all samples",
+            "the ranges of the selection samples and those of all samples are of different tensors",
         ),
         (lambda file: file["choosing"][0].update(count=3), "tensor 'x' has more values or a wider range in the "),
         (

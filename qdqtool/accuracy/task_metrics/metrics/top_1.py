@@ -44,7 +44,7 @@ class Top1:
         return 100 / predictions if predictions else math.inf
 
     def large_loss(self, reference: float, predictions: int) -> float:
-        """Return 5 percentage points, or what five predictions or two standard errors of the difference make."""
+        """Return the largest of 5 percentage points, four predictions, and two standard errors of the difference."""
         if not predictions:
             return math.inf
         share = reference / 100

@@ -1,4 +1,4 @@
-"""The products that build engines, one product in each module.
+"""The NVIDIA products that build engines (TensorRT, TensorRT for RTX), one in each module.
 
 The file name, with ``-`` in place of ``_``, is the public id; ``BUILDER`` is the builder.
 """

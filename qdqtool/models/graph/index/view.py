@@ -102,8 +102,8 @@ class NodeView:
     def attribute(self, name: str, default: Any = None, depth: int = MAX_CALLS) -> Any:
         """Return the value of an attribute, or ``default`` if the node does not have it.
 
-        If the attribute refers to a parameter of a local function, return the value in the first call of the function,
-        because tensor types are those of the first call too. ``depth`` limits how many nested calls are followed.
+        If the attribute refers to a parameter of a local function, return the value in the first call of the function.
+        Tensor types are inferred from the first call too. ``depth`` limits how many nested calls are followed.
         """
         for attribute in self.proto.attribute:
             if attribute.name == name:

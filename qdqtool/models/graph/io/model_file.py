@@ -62,7 +62,7 @@ def describe_file(
 
     Args:
         model: The model as it was read.
-        most_data: The digest of external data is computed only up to this size in bytes; None for any size.
+        most_data: Largest total size of external data, in bytes, of which digests are computed; None for no limit.
         stopped: An event that is set when the description is no longer needed.
     """
     if model.path is None:

@@ -21,7 +21,7 @@ from qdqtool.quantization.preparation.step import ProposedChange, StepRequest
 from qdqtool.quantization.statistics.channel_statistics import ChannelData
 
 LEAST_GAIN_DB = 1.0
-"""Smallest decrease of the expected noise at a point: a sixth of a bit, which is the precision of the estimate."""
+"""A point is equalized if the expected noise falls by this: a sixth of a bit, the precision of the estimate."""
 
 
 class EqualizationStep(RescalingStep):
