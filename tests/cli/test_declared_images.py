@@ -113,7 +113,12 @@ def test_ranges_and_reports_record_the_preprocessing_and_another_one_is_noticed(
     assert run("quantize", model, *words, *cached) == 0
     assert json.loads(capsys.readouterr().out)["calibration"]["preprocessing"] == expected
     assert read_note(load_model(out)) == CalibrationNote(
-        method="auto", samples=20, random=False, seed=None, preprocessing=msgspec.convert(expected, ImagePreprocessing)
+        method="auto",
+        samples=20,
+        random=False,
+        seed=None,
+        preprocessing=msgspec.convert(expected, ImagePreprocessing),
+        quantized_nodes=1,
     )
     first = out.read_bytes()
     assert run("quantize", model, *cached) == 0

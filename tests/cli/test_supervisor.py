@@ -137,7 +137,7 @@ def test_what_a_crash_leaves_is_removed(tmp_path: Path, end: str, code: int, mes
     "body",
     [
         "x = bytearray(b'1') * (1 << 29)",
-        "subprocess.run([sys.executable, '-c', 'x = bytearray(b\\'1\\') * (1 << 29); input()'])",
+        "subprocess.run([sys.executable, '-c', 'x = bytearray(b\\'1\\') * (1 << 29); import time; time.sleep(5)'])",
     ],
 )
 def test_a_process_that_takes_all_memory_is_ended_before_the_system_is(tmp_path: Path, body: str):

@@ -171,13 +171,19 @@ def test_the_model_says_how_it_was_calibrated(data, tmp_path):
     quantize_model(saved(proto, tmp_path), data, tmp_path / "q.onnx")
     notes = metadata(tmp_path / "q.onnx")
     assert notes["author"] == "me"
-    assert json.loads(notes[CALIBRATION_KEY]) == {"method": "auto", "samples": 4, "random": False, "seed": None}
+    assert json.loads(notes[CALIBRATION_KEY]) == {
+        "method": "auto",
+        "samples": 4,
+        "random": False,
+        "seed": None,
+        "quantized_nodes": 2,
+    }
 
 
 def test_random_calibration_is_never_silent(model, tmp_path):
     report = quantize_model(model, RandomData(seed=3, samples=2), tmp_path / "q.onnx")
     note = json.loads(metadata(tmp_path / "q.onnx")[CALIBRATION_KEY])
-    assert note == {"method": "auto", "samples": 2, "random": True, "seed": 3}
+    assert note == {"method": "auto", "samples": 2, "random": True, "seed": 3, "quantized_nodes": 2}
     assert (report.calibration.random, report.calibration.seed) == (True, 3)
 
 

@@ -287,7 +287,7 @@ def test_the_gpus_that_an_engine_is_for():
     model = Model(example.model())
     told = validate_model(model, compute_capabilities=["8.6", "sm89"], select=["QT401"]).findings
 
-    assert [finding.message.split(",")[0] for finding in told] == ["compute capability 8.6 has no float8e4m3fn"]
+    assert [finding.message.split(",")[0] for finding in told] == ["compute capability 8.6 has no type float8e4m3fn"]
     assert validate_model(model, select=["QT401"]).findings == ()
 
 

@@ -28,7 +28,7 @@ def capability(text: str) -> int:
     match = _SPELLING.fullmatch(text.strip())
     if match is None:
         raise ArgumentError(
-            f"'{text}' is no compute capability",
+            f"'{text}' is not a compute capability",
             hint="write it like 8.6, 86 or sm86; `nvidia-smi --query-gpu=compute_cap --format=csv` shows it",
         )
     return int(match["major"] + match["minor"])

@@ -348,6 +348,7 @@ def test_random_data_that_chose_codes_is_told_by_the_report_and_the_linter(made:
         "samples": 4,
         "random": True,
         "seed": 3,
+        "quantized_nodes": 6,
     }
     found = {finding.code for finding in validate_model(tmp_path / "q.onnx", ["tensorrt"]).findings}
     assert "QN501" in found

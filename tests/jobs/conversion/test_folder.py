@@ -45,7 +45,7 @@ def test_a_listed_file_that_was_changed_is_not_its_own(tmp_path: Path):
     (tmp_path / "out" / "old.engine").write_text("changed")
     assert check_folder(tmp_path / "out", NAMES, []) == ("report.json", "net.int8.onnx")
     (tmp_path / "out" / "net.int8.onnx").write_text("changed")
-    with pytest.raises(UsageError, match=r"net\.int8\.onnx is there already"):
+    with pytest.raises(UsageError, match=r"net\.int8\.onnx exists already"):
         check_folder(tmp_path / "out", NAMES, [])
 
 
@@ -54,7 +54,7 @@ def test_a_page_of_an_earlier_conversion_is_its_own_and_another_file_is_not(tmp_
     (tmp_path / "out" / "report.html").write_text('<!doctype html><meta name="generator" content="qdqtool 0.0.1">')
     assert check_folder(tmp_path / "out", NAMES, []) == ("report.json", "report.html")
     (tmp_path / "out" / "report.html").write_text("mine")
-    with pytest.raises(UsageError, match=r"report\.html is there already"):
+    with pytest.raises(UsageError, match=r"report\.html exists already"):
         check_folder(tmp_path / "out", NAMES, [])
 
 

@@ -89,7 +89,7 @@ def test_ranges_of_an_equalized_model_are_not_exported(tmp_path, data):
     onnx.save(proto, tmp_path / "uneven.onnx")
     calibrate_to_file(tmp_path / "uneven.onnx", data, tmp_path / "r.json")
     with pytest.raises(
-        UsageError, match="were found after equalization, which rescaled channels of the model"
+        UsageError, match="were found after equalization, which rescaled channels: they do not fit the original model"
     ) as caught:
         convert_ranges(tmp_path / "r.json", tmp_path / "r.npz", "npz")
     assert caught.value.hint == "calibrate again with `--no-equalize --smoothquant off --awq off`, then convert"

@@ -188,7 +188,7 @@ def test_options_that_contradict_the_record_are_refused(data, tmp_path):
     calibrate_to_file(path, data, tmp_path / "r.json")
     cache = CachedRanges(path=tmp_path / "r.json")
     for asked, message in (
-        (Preparation(equalize=False), "which --no-equalize forbids"),
+        (Preparation(equalize=False), "but --no-equalize is given"),
         (Preparation(smoothquant=0.5), "without the step that --smoothquant asks for"),
     ):
         with pytest.raises(UsageError, match=message):
@@ -246,7 +246,7 @@ def test_ranges_of_a_smoothed_model_are_refused_where_smoothing_is_off(folder):
     cache = CachedRanges(path=folder / "r.json")
     assert quantize_model(folder / "m.onnx", cache, folder / "q.onnx").preparation[0].step == "smoothquant"
     options = QuantizeOptions(recipe=Recipe(preparation=Preparation(smoothquant=None)))
-    with pytest.raises(UsageError, match="which --smoothquant off forbids"):
+    with pytest.raises(UsageError, match="but --smoothquant off is given"):
         quantize_model(folder / "m.onnx", cache, folder / "q.onnx", options)
 
 

@@ -50,15 +50,15 @@ def test_steps_are_made_as_options_and_activations_want_it(asked, integers, name
 @pytest.mark.parametrize(
     ("step", "asked", "made", "problem"),
     [
-        ("equalization", Preparation(equalize=False), True, "after equalizing the model, which --no-equalize forbids"),
+        ("equalization", Preparation(equalize=False), True, "after equalizing the model, but --no-equalize is given"),
         (
             "smoothquant",
             Preparation(smoothquant=None),
             True,
-            "after smoothing the model, which --smoothquant off forbids",
+            "after smoothing the model, but --smoothquant off is given",
         ),
         ("smoothquant", Preparation(smoothquant=0.5), False, "without the step that --smoothquant asks for"),
-        ("awq", Preparation(awq=False), True, "after scaling the model by AWQ, which --awq off forbids"),
+        ("awq", Preparation(awq=False), True, "after scaling the model by AWQ, but --awq off is given"),
         ("awq", Preparation(), True, ""),
         ("awq", Preparation(awq=False), False, ""),
         ("equalization", Preparation(), True, ""),
@@ -75,7 +75,7 @@ def test_a_step_says_why_a_record_does_not_fit(step, asked, made, problem):
 
 def test_a_record_that_does_not_fit_is_refused_with_advice():
     record = [PreparationStep("equalization", {"joints": []})]
-    with pytest.raises(UsageError, match="which --no-equalize forbids") as caught:
+    with pytest.raises(UsageError, match="but --no-equalize is given") as caught:
         prepare_as_recorded(Model(conv_model()), record, Preparation(equalize=False))
     assert caught.value.hint == "calibrate again with the options that you want"
 

@@ -39,7 +39,7 @@ def test_a_page_has_reason_remedy_impacts_and_examples():
 
 def test_an_example_shows_what_the_rule_says_and_what_the_fix_makes():
     page = pages()["QS001.md"]
-    assert "* error, *silent*: QuantizeLinear -\\> q: neither zero point nor output\\_dtype:" in page
+    assert "* error, *silent*: QuantizeLinear -\\> q: this Q has no zero point and no output\\_dtype:" in page
     assert "Fixed (*safe*: writes the zero point 0 of type uint8):\n\n```onnx\n" in page
     assert "<float s = {0.1}, uint8 s_zero_point = {0}>" in page
 

@@ -53,7 +53,7 @@ def test_a_command_in_the_fix_names_the_file_and_can_be_pasted():
     foreign = replace(FINDING, code="QT403")
     fix = lines(judged("onnx", foreign), path="some dir/m.onnx")[2]
     assert fix.startswith(
-        "    fix by hand: `qdqtool normalize 'some dir/m.onnx' -o 'some dir/m.qdq.onnx'` writes most of them"
+        "    fix by hand: `qdqtool normalize 'some dir/m.onnx' -o 'some dir/m.qdq.onnx'` rewrites most of them"
     )
     assert ESCAPED in lines(judged("onnx", foreign), path=HOSTILE)[2]
 

@@ -141,7 +141,7 @@ def test_a_model_past_the_limit_gets_external_data_by_itself(tmp_path: Path, mon
     payload = Payload(4000, lambda: b"\1" * 4000)
     model.proto.graph.initializer.append(pending_tensor(model, "codes", (4000,), onnx.TensorProto.INT8, payload))
     assert save_model(model, tmp_path / "a.onnx").data == only_data(tmp_path)
-    with pytest.raises(UsageError, match="passes 2 GiB"):
+    with pytest.raises(UsageError, match="exceeds 2 GiB"):
         save_model(model, tmp_path / "b.onnx", external_data=ExternalData.NEVER)
 
 
