@@ -156,7 +156,7 @@ def _no_reader(error: Exception) -> int:
 
 
 def _system_error(words: Sequence[str], error: Exception) -> int:
-    """Tell of a fault of the machine or of a path, which may occur anywhere; or of a bug."""
+    """Print the error of the machine or of a path, which may occur anywhere, or report a bug."""
     number = error.errno if isinstance(error, OSError) else None
     path = str(error.filename or "") if isinstance(error, OSError) else ""
     hint = _LIMITS.get(number)

@@ -129,7 +129,9 @@ def _low_of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
     worst, name = min(known, default=(LOW_SQNR, ""))
     if worst < LOW_SQNR and not report.has_accuracy_target:
         detail = f"output '{name}' keeps {worst:.1f} dB, and no accuracy was asked for"
-        yield Judgement("numbers", "warning", detail, f"`--min-sqnr {LOW_SQNR:.0f}` leaves layers in float for more")
+        yield Judgement(
+            "numbers", "warning", detail, f"`--min-sqnr {LOW_SQNR:.0f}` leaves layers in float to reach that"
+        )
 
 
 def _of_build(build: EngineReport) -> Iterator[Judgement]:

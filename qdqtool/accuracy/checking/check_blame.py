@@ -87,7 +87,7 @@ class BaselineMatcher:
         return Tap(tap.output, tuple(self._hop(hop) for hop in tap.hops), tap.stacked)
 
     def _read_by_match(self, use: Use) -> Value | None:
-        """Return the input with the same index of the node in the baseline that matches the consumer."""
+        """Return the counterpart of an input: that of the same index of the baseline node that matches the consumer."""
         counterpart = self._matched.get(use.node)
         return counterpart.input(use.index) if counterpart is not None else None
 

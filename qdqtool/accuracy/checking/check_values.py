@@ -25,7 +25,7 @@ def with_values(model: Model, baseline: Model | None, request: DataRequest) -> t
     constants, according to the metadata of the model.
 
     Raises:
-        UsageError: Neither model has a named input, or a value does not fit it.
+        UsageError: An input that the user names is in neither model, or a value does not fit its input.
     """
     noted = fixed_values(model)
     known = [*_names(model), *([] if baseline is None else _names(baseline)), *noted]

@@ -94,7 +94,8 @@ def _low(check: CheckReport, limit: str) -> Iterator[Judgement]:
             "numbers",
             "warning",
             f"output '{worst.name}' keeps {worst.sqnr_db:.1f} dB, and no limit on the accuracy was given",
-            f"`--min-sqnr {LOW_SQNR:.0f}` of quantize leaves layers in float for more; `{limit} {kept}` accepts this",
+            f"`--min-sqnr {LOW_SQNR:.0f}` of quantize leaves layers in float to reach {LOW_SQNR:.0f} dB; "
+            f"`{limit} {kept}` accepts the {kept} dB",
         )
     elif worst is not None and worst.agreement is not None and worst.agreement < LOW_AGREEMENT:
         detail = f"{worst.agreement:.1%} of output '{worst.name}' are equal, and no limit on the accuracy was given"

@@ -93,7 +93,7 @@ def fallback_shares(costs: Sequence[Cost], bits: FormatBits) -> tuple[float, ...
     """Return the cost of each layer in the fallback format; :func:`shares` returns the cost in float.
 
     Multiply-accumulates and weights cost a part of their cost in float, in proportion to the additional bits of the
-    format (at least one). The third share, for the change of types, is that of a float layer if activations are
+    format (at least one). The share in the number of layers stands for the change of types: full if activations are
     quantized, else 0.
     """
     more = max(bits.fallback - bits.quantized, 1)

@@ -23,8 +23,8 @@ def command(*, ranges: Path, output: Path, to: str, calibration_method: str | No
     """Write RANGES in the file format of another tool.
 
     RANGES is what `qdqtool calibrate` wrote, or a file of another tool: a TensorRT calibration cache, a calibration
-    table of ONNX Runtime, AIMET encodings, or an npz. The output holds the clipping threshold that the
-    calibration method gives each tensor in int8. `qdqtool explain other-tools` describes each format.
+    table of ONNX Runtime, AIMET encodings, or an npz. The output holds one clipping threshold for each tensor. The
+    calibration method computes it for int8. `qdqtool explain other-tools` describes each format.
     """
     from qdqtool.jobs.convert_ranges import convert_ranges
 

@@ -50,7 +50,8 @@ class BuildOptions:
         timeout: Time limit for parsing and building together, in seconds.
         skip_validate: Build without the validate gate; the report records this.
         require_precision: Gates on the share of nodes that run as planned. If a gate is missed, no engine is written.
-        locked: Manifest that the build must agree with in model, options and product; None without such a manifest.
+        locked: Manifest of an earlier build with the same model, options and product; None for a build that is not
+            locked.
         sign_key: Key of OpenSSH that signs the manifest; None for no signature.
         layer_info: File for the layers of the engine; None for no file.
         verbose_log: File for the builder's whole log; None for no file.

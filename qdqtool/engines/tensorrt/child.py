@@ -129,7 +129,7 @@ def _open_log(trt: TensorRTModule, file: TextIO, *, keep_all: bool) -> _Log:
 
 
 class _Build:
-    """One parse and build; :meth:`run` returns the serialized engine, or None if the result has the reason."""
+    """One parse and build; :meth:`run` returns the serialized engine. After a failure it returns None."""
 
     def __init__(self, trt: TensorRTModule, log: _Log, request: dict[str, Any], result: _Result) -> None:
         self._trt, self._log, self._request, self._result = trt, log, request, result

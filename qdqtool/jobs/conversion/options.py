@@ -50,7 +50,7 @@ class ConvertOptions:
 
     Attributes:
         quantize: How the model is quantized. It must not name files for ranges and plan; the folder gets both.
-        policy: The rules for the quantized model; None for all rules of its target, and of the GPUs of ``build``.
+        policy: The rules for the quantized model; None for all rules, for its target and the GPUs that ``build`` names.
         fail_on: The lowest severity at which a finding ends the conversion: ``error``, ``warning`` or ``never``.
         known_findings: A file of findings to ignore, as ``validate --write-baseline`` writes it; None for no file.
         check: Limits on the difference from the float model, and further options of the check.

@@ -22,7 +22,8 @@ from qdqtool.models.graph.scope import walk
 class Validity:
     """The validity checks that a candidate must pass.
 
-    The failure may be that the model is invalid. So a candidate is only tested by checks that accept the whole model.
+    The failure may be that the model is invalid. So only checks that the original model passes are applied to
+    candidates.
     """
 
     def __init__(self, proto: onnx.ModelProto) -> None:

@@ -30,8 +30,8 @@ def pair_moves(
     """Find for each removed step an equal added step nearby.
 
     Args:
-        gone: The removed steps of the first model.
-        came: The added steps of the second model.
+        gone: The Q/DQ nodes that only the first model has.
+        came: The Q/DQ nodes that only the second model has.
         nodes: Nodes of the first model with their counterparts in the second.
         equal: Returns whether a step of the first model and a step of the second have the same constants.
     """

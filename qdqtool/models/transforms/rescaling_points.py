@@ -150,7 +150,8 @@ def find_rescaling_points(
 ) -> tuple[tuple[RescalingPoint, ...], tuple[NodeReason, ...]]:
     """Find all rescaling points of one kind outside local functions, and the layers without such a point, with reasons.
 
-    A layer without a weighted operator after it (but with a Softmax, or a graph output) has no rescaling point.
+    A layer has no rescaling point if no weighted operator follows it, for example if a Softmax or a graph output
+    follows.
     """
     points: list[RescalingPoint] = []
     alone: list[NodeReason] = []

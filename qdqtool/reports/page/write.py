@@ -126,7 +126,7 @@ def page_of_report(report: Report) -> bytes:
 
 
 def page_of_document(document: bytes, source: str, folder: Path) -> bytes:
-    """Return the page of one JSON report, which ``source`` names, with the picture of its data from a folder."""
+    """Return the page of a JSON report called ``source``; ``folder`` may hold the picture of its images."""
     reports = read_document(msgspec.json.decode(document), source)
     return _page(reports, _picture(reports, {folder}))
 

@@ -167,7 +167,7 @@ def upgraded(value: Any, key: str = "") -> Any:
 
 
 def _describe_document(document: Mapping[str, Any]) -> str:
-    """Describe a document of no known kind: the failure of a command, another report, or neither."""
+    """Describe a document that a page cannot show: a failed command, a report of another kind, or no report."""
     error = document.get("error")
     if document.keys() == {"schema_version", "error"} and isinstance(error, dict):
         return f"is not a report: it holds the error of a failed command: {error.get('message')}"

@@ -85,7 +85,7 @@ class BlockCodes:
 
 
 def described(codes: Callable[[], BlockCodes]) -> str:
-    """Return a text for the DQ of codes, with the type and blocks if the codes can be read."""
+    """Describe a DQ in words, with its type and blocks if the codes can be read."""
     try:
         return f"a DQ of {codes().words}"
     except UnfitError:

@@ -115,7 +115,7 @@ class InfinityConstants:
 
 
 def find_infinity_constants(index: ModelIndex) -> InfinityConstants:
-    """Return every constant beyond :data:`~.limits.LARGEST` that only reaches Softmax or bounds without effect."""
+    """Return constants beyond :data:`~.limits.LARGEST` that only a Softmax reads, or that are bounds without effect."""
     roots: set[Value] = set()
     carried: set[Value] = set()
     for value in index.view.values():

@@ -68,7 +68,7 @@ def _of(pair: CheckPair) -> tuple[Block, ...]:
 
 
 def _differs(row: tuple[Cell, ...]) -> bool:
-    """Return whether the formats differ, or a value that is known for both models."""
+    """Return whether two rows differ in the format, or in a value that both models have."""
     return row[2].text != row[3].text or any(row[at].sort not in {None, 0.0} for at in _DIFFERENCES)
 
 
