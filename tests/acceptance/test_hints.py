@@ -822,7 +822,9 @@ QUANTIZED = "quantize uneven.onnx --no-equalize --calib-data data.npz -o low.onn
 PROMISES = {
     "a limit that layers in float keep": Promise(QUANTIZED, r"`(--min-sqnr \d+)` leaves", worst_db, 10.0),
     "dominant layers in float": Promise(QUANTIZED, r"in float: `([^`]*)`", worst_db, 1.0),
-    "fixes of several models": Promise("validate bad.onnx bad2.onnx bias.onnx", r"edits: (--fix --in-place)", sound, 3),
+    "fixes of several models": Promise(
+        "validate bad.onnx bad2.onnx bias.onnx", r"safe edits \((--fix --in-place)\)", sound, 3
+    ),
 }
 
 

@@ -25,7 +25,10 @@ def tables(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     fit = FittedTable._fit
 
     def watched(self: FittedTable, console: Any, total: int) -> Any:
-        shown, widths = fit(self, console, total)
+        fitted = fit(self, console, total)
+        if fitted is None:  # the cells of a row stand below each other
+            return None
+        shown, widths = fitted
         for column, width in zip(shown, widths, strict=True):
             assert max(map(len, column.name.split()), default=0) <= width
             heights.extend(len(cell.wrap(console, width, overflow="fold")) for cell in column.cells)

@@ -117,6 +117,12 @@ def two_models(folder: Path) -> None:
     run(folder, "quantize model.onnx --calib-data calibration.npz -o models/detector.int8.onnx")
     for name in ("models/detector.int8.simplified.onnx", "model.int8.onnx", "model.int8.simplified.onnx"):
         shutil.copy(folder / "models/detector.int8.onnx", folder / name)
+    shutil.copy(folder / "model.onnx", folder / "models/detector.onnx")
+    (folder / "data").mkdir()
+    shutil.copy(folder / "calibration.npz", folder / "data/detector.npz")
+    table = {"model": "model.int8.onnx", "baseline": "model.onnx", "data": "calibration.npz"}
+    lines = ["[[check]]", *(f'{key} = "{value}"' for key, value in table.items()), "min-sqnr = 20"]
+    (folder / "qdqtool.toml").write_text("\n".join(lines))
 
 
 class Samples(CalibrationDataReader):

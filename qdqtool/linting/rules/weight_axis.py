@@ -112,7 +112,8 @@ class WeightAxis(Rule):
 
 def _is_fused(product: Product) -> bool:
     """Return whether the optimizer of ONNX Runtime may make an integer kernel of a product and the DQs before it."""
-    is_integer = product.left is not None and kind(product.left.dequantize.quantized_type) in {"int8", "uint8"}
+    pairs = (product.left, product.right)
+    is_integer = all(each is not None and kind(each.dequantize.quantized_type) in {"int8", "uint8"} for each in pairs)
     return is_integer and product.node.op_type in {"Conv", "Gemm", "MatMul"}
 
 
