@@ -254,9 +254,8 @@ g (float[2,2] x) => (float[n] y) { y = Einsum <equation = "...i...->i"> (x) }
 AS_ONNX_DOES = "from qdqtool.models.graph.index import inference; inference.is_endless = lambda node: False; "
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow(reason="libraries that spin"))]
-)
+@pytest.mark.slow(reason="libraries that spin until they are killed")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
     ("text", "words", "before"),
     [
