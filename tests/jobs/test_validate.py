@@ -228,7 +228,7 @@ def test_one_unreadable_model_raises(tmp_path: Path):
         ([], {}, "one or more"),
         ("tensorrt", {}, "legal|one or more"),
         (["tensorrt"], {"compute_capabilities": "8.6"}, "must be a list"),
-        (["tensorrt"], {"compute_capabilities": ["ampere"]}, "'ampere' is no compute"),
+        (["tensorrt"], {"compute_capabilities": ["ampere"]}, "'ampere' is not a compute"),
         (["tensorrt-rtx"], {"parser": True}, "save the model first"),
     ],
 )

@@ -295,7 +295,7 @@ def test_a_part_has_its_bounds_in_order(tmp_path, bounds, is_read):
     if is_read:
         assert again(tmp_path, ranges).part == RangesPart(*bounds)
         return
-    with pytest.raises(UsageError, match=f"samples {bounds[0]} to {bounds[1]} of 3 and done {bounds[2]} contra"):
+    with pytest.raises(UsageError, match=f"start {bounds[0]}, done {bounds[2]} and stop {bounds[1]}; they must not"):
         again(tmp_path, ranges)
 
 
