@@ -75,7 +75,9 @@ class FittedTable:
             line = Text.assemble("  ", Text("; ").join(cells))
             name = cell.copy()
             name.stylize("bold")
-            yield from (name, *_broken(line, console, total))
+            # A name is broken only where the terminal is narrower than the name.
+            yield from name.wrap(console, total, overflow="fold", no_wrap=False)
+            yield from _broken(line, console, total)
 
     def _fit(self, console: Console, total: int) -> tuple[list["_Column"], list[int]] | None:
         """Return the columns that fit a width in characters, and their widths; None if a name does not fit."""
