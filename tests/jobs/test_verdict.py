@@ -50,6 +50,7 @@ def test_good_reports_pass(tmp_path: Path):
     ("name", "edit", "detail"),
     [
         ("check", lambda it: it.update(passed=False, failures=["min-sqnr: 3 dB"]), "min-sqnr: 3 dB"),
+        ("check", lambda it: it.update(passed=False, failures=["a", "b", "c"]), "a (and 2 more)"),
         ("check", lambda it: it["gates"][0].update(passed=False), "missed: "),
         ("validate", target(verdict="fail"), "tensorrt: 0 errors of"),
         ("validate", lambda it: it["models"][0].update(error="damaged", targets=[]), "could not be read: damaged"),

@@ -26,6 +26,8 @@ class GateResult:
         detail: The findings in brief.
         failures: Why the condition did not hold, one line each; empty if it held.
         warnings: Faults that would be failures on real data; empty if the inputs were not random.
+        limit: The number that each output must keep: dB for ``accuracy`` and ``min-sqnr``; None for other conditions.
+        missed_by: Names of the outputs that miss the condition.
     """
 
     name: str
@@ -34,6 +36,8 @@ class GateResult:
     detail: str
     failures: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    limit: float | None = None
+    missed_by: tuple[str, ...] = ()
 
     @classmethod
     def of(

@@ -55,7 +55,9 @@ def judge_check(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
     """
     missed = [gate.name for gate in check.gates if not gate.passed]
     if missed or check.failures or not check.passed:
-        yield Judgement("numbers", "failed", "; ".join(check.failures) or f"missed: {', '.join(missed)}")
+        first, *others = check.failures or (f"missed: {', '.join(missed)}",)
+        more = f" (and {len(others)} more)" if others else ""
+        yield Judgement("numbers", "failed", f"{first}{more}")
         return
     doubts = tuple(_doubts(check, limit))
     yield from doubts

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from qdqtool.accuracy.checking.report import CheckReport, OutputResult
+from qdqtool.accuracy.checking.limits import ACCURACY_GATES
+from qdqtool.accuracy.checking.report import CheckReport, GateResult, OutputResult
 from qdqtool.accuracy.checking.worst_output import LOW_AGREEMENT, LOW_SQNR
 from qdqtool.accuracy.report import OutputAccuracy
 from qdqtool.errors import GateError, plural
@@ -178,7 +178,7 @@ def accuracy_bars(story: Story) -> Iterator[Bars]:
             f"Accuracy of the outputs on {plural(check.data.samples, 'sample')} of {check.data.source}"
             f"{bracketed(source)}",
             check.outputs,
-            {gate.name: gate.requires for gate in check.gates},
+            {gate.name: gate for gate in check.gates if gate.name in ACCURACY_GATES},
             target,
         )
     accuracy = quantize.accuracy if quantize is not None else None
@@ -189,19 +189,22 @@ def accuracy_bars(story: Story) -> Iterator[Bars]:
 
 
 def _bars(
-    caption: str, outputs: Sequence[OutputResult | OutputAccuracy], gates: Mapping[str, str], target: float | None
+    caption: str,
+    outputs: Sequence[OutputResult | OutputAccuracy],
+    gates: Mapping[str, GateResult],
+    target: float | None,
 ) -> Iterator[Bars]:
     bars = sorted((_bar(output, gates, target) for output in outputs), key=lambda bar: bar.length)
     if bars:
         yield Bars(caption, tuple(bars[:_BARS]), len(bars[_BARS:]))
 
 
-def _bar(output: OutputResult | OutputAccuracy, gates: Mapping[str, str], target: float | None) -> Bar:
+def _bar(output: OutputResult | OutputAccuracy, gates: Mapping[str, GateResult], target: float | None) -> Bar:
     agreement = output.agreement if isinstance(output, OutputResult) else None
     name, unit, least = ("min-sqnr", "dB", LOW_SQNR) if agreement is None else ("min-agreement", "", LOW_AGREEMENT)
-    given = re.search(r"[\d.]+", gates.get(name, ""))
-    limit = float(given[0]) if given else target if target is not None and agreement is None else least
-    words = "limit" if given else "target" if limit is target else "no limit given; warning below"
+    given = gates[name].limit if name in gates else None
+    limit = given if given is not None else target if target is not None and agreement is None else least
+    words = "limit" if given is not None else "target" if limit is target else "no limit given; warning below"
     value = output.sqnr_db if agreement is None else agreement
     top = 1.0 if agreement is not None else max(_TOP_DB, 1.25 * limit)
     if output.exact:
@@ -210,6 +213,7 @@ def _bar(output: OutputResult | OutputAccuracy, gates: Mapping[str, str], target
         value, text_ = 0.0, "no SQNR: the float output is 0, or NaN"
     else:
         text_ = f"{value:.2f} dB" if agreement is None else f"{value:.2%} equal"
-    state: State = "passed" if value >= limit else "failed" if given else "warning"
+    is_lost = any(output.name in gate.missed_by for gate in gates.values())
+    state: State = "failed" if is_lost else "passed" if value >= limit else "warning"
     shown = f"{words} {limit:g} {unit}".rstrip()
     return Bar(output.name, text_, shown, min(max(value / top, 0.0), 1.0), limit / top, state)

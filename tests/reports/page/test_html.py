@@ -242,7 +242,7 @@ def test_every_output_has_a_bar_the_worst_first_and_exact_ones_last():
 
 
 def test_a_bar_stands_against_the_limit_of_its_gate_or_the_accuracy_target():
-    gate = {"name": "min-sqnr", "requires": "at least 42.5 dB at every float output", "passed": False, "detail": ""}
+    gate = {"name": "min-sqnr", "requires": "", "passed": False, "detail": "", "limit": 42.5, "missed_by": ["y"]}
     limited = edited(CHECK, lambda it: it["gates"].append(gate))
     assert bars(check=limited)["on 8 samples of data.npz"] == [("y", "41.25 dB", "limit 42.5 dB", "failed")]
     searched = edited(QUANTIZE, lambda it: it.update(search=SEARCH))
@@ -251,6 +251,17 @@ def test_a_bar_stands_against_the_limit_of_its_gate_or_the_accuracy_target():
     }
     (found,) = accuracy_bars(join(read_document(whole(limited), "check.json")))
     assert [(bar.length, bar.mark) for bar in found.bars] == [(41.25 / 60, 42.5 / 60)]
+
+
+@pytest.mark.parametrize(
+    ("gate", "missed_by", "state"),
+    [("accuracy", "y", "failed"), ("accuracy", "z", "passed"), ("outputs-accuracy", "y", "passed")],
+)
+def test_an_output_that_lost_a_channel_is_red_at_any_sqnr(gate: str, missed_by: str, state: str):
+    """The SQNR of all values hides the channel. The gate on saved outputs judges other outputs of these names."""
+    lost = {"name": gate, "requires": "", "passed": False, "detail": "", "limit": 6, "missed_by": [missed_by]}
+    check = edited(CHECK, lambda it: it.update(gates=[lost]))
+    assert bars(check=check)["on 8 samples of data.npz"] == [("y", "41.25 dB", NO_LIMIT, state)]
 
 
 def test_labels_stand_against_their_share_of_equal_elements():

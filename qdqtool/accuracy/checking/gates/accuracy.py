@@ -4,7 +4,8 @@ It is the gate of last resort, and has one limit for every model: 6 dB for float
 ``--min-sqnr`` lowers it too, to 0 dB at least.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from qdqtool.accuracy.checking.gates.activations import bound_of
 from qdqtool.accuracy.checking.gates.distances import distance_fault
@@ -64,14 +65,15 @@ def _least_of_parts(job: CheckJob) -> float:
 
 def _faults(
     job: CheckJob, outputs: Sequence[OutputResult], places: Sequence[tuple[Value, Deviation]], what: str
-) -> list[str]:
-    found = []
+) -> dict[str, str]:
+    """Return the fault of each output that has one, by its name."""
+    found = {}
     for result, (value, deviation) in zip(outputs, places, strict=True):
         bound = bound_of(job.index, value)
         fault = _fault(result, deviation, bound, _least(job))
         fault = fault or _lost_part(result, deviation, bound, _least_of_parts(job))
         if fault:
-            found.append(f"{what} '{result.name}': {fault}")
+            found[result.name] = f"{what} '{result.name}': {fault}"
     return found
 
 
@@ -142,18 +144,19 @@ def _no_agreement(share: float, deviation: Deviation) -> str:
 
 
 def _gate(
-    name: str, job: CheckJob, outputs: Sequence[OutputResult], faults: list[str], *, is_random: bool
+    name: str, job: CheckJob, outputs: Sequence[OutputResult], faults: Mapping[str, str], *, is_random: bool
 ) -> GateResult:
     compared = sum(result.exact is not None for result in outputs)
     missing = len(outputs) - compared
     found = f"{len(faults)} of {compared} outputs lost" if faults else plural(compared, "output")
     nothing = [] if compared or not outputs else ["no output could be compared"]
-    failures = nothing if is_random else [*faults, *nothing]
-    return GateResult.of(
+    failures = nothing if is_random else [*faults.values(), *nothing]
+    result = GateResult.of(
         name=name,
         requires=f"every output has at least {_least(job):g} dB SQNR, its parts more than {_least_of_parts(job):g} dB, "
         "or agrees more than by chance",
         failures=failures,
         detail=f"{found}, {missing} SKIPPED" if missing else found,
-        warnings=[f"{fault}; the inputs were random" for fault in faults] if is_random else (),
+        warnings=[f"{fault}; the inputs were random" for fault in faults.values()] if is_random else (),
     )
+    return replace(result, limit=_least(job), missed_by=() if is_random else tuple(faults))

@@ -4,8 +4,8 @@ A gate with a limit from the user fails if it could not judge every value: a lim
 like a limit that holds.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from qdqtool.accuracy.checking.limits import MIN_AGREEMENT, MIN_COSINE, MIN_SQNR, Gates, OutputGate
 from qdqtool.accuracy.checking.reference_run import Evidence
@@ -105,15 +105,13 @@ def distance_fault(result: OutputResult, limit: float) -> str:
 
 def _min_sqnr(compared: ComparedOutputs, limit: float) -> GateResult:
     name, judged = compared.gate(MIN_SQNR), compared.floats
-    faults = ((result.name, distance_fault(result, limit)) for result in judged)
-    return _least(
-        compared,
-        name,
-        judged,
-        (f"{compared.what} '{output}': {name} is {limit:g} dB, {fault}" for output, fault in faults if fault),
-        requires=f"at least {limit:g} dB at every float {compared.what}",
-        detail=_worst([(result.name, result.sqnr_db) for result in judged], " dB"),
-    )
+    found = ((result.name, distance_fault(result, limit)) for result in judged)
+    faults = {
+        output: f"{compared.what} '{output}': {name} is {limit:g} dB, {fault}" for output, fault in found if fault
+    }
+    requires = f"at least {limit:g} dB at every float {compared.what}"
+    detail = _worst([(result.name, result.sqnr_db) for result in judged], " dB")
+    return _least(compared, name, limit, judged, faults, requires=requires, detail=detail)
 
 
 def _min_cosine(compared: ComparedOutputs, limit: float) -> GateResult:
@@ -121,38 +119,43 @@ def _min_cosine(compared: ComparedOutputs, limit: float) -> GateResult:
     values = [(result.name, 1.0 if result.exact else (result.cosine or 0.0)) for result in judged]
     requires = f"at least {limit:g} at every float {compared.what}"
     faults = _below(compared.what, name, values, limit)
-    return _least(compared, name, judged, faults, requires=requires, detail=_worst(values, ""))
+    return _least(compared, name, limit, judged, faults, requires=requires, detail=_worst(values, ""))
 
 
 def _min_agreement(compared: ComparedOutputs, limit: float) -> GateResult:
     name = compared.gate(MIN_AGREEMENT)
     values = [(result.name, result.agreement or 0.0) for result in compared.others]
     worst = min(values, key=lambda entry: entry[1], default=None)
-    return _least(
-        compared,
-        name,
-        compared.others,
-        _below(compared.what, name, values, limit),
-        requires=f"{limit:.4g} of the elements of every integer, boolean and string {compared.what} agree",
-        detail=f"worst {worst[1]:.4g} at '{worst[0]}'" if worst is not None else "nothing to judge",
-    )
+    requires = f"{limit:.4g} of the elements of every integer, boolean and string {compared.what} agree"
+    detail = f"worst {worst[1]:.4g} at '{worst[0]}'" if worst is not None else "nothing to judge"
+    faults = _below(compared.what, name, values, limit)
+    return _least(compared, name, limit, compared.others, faults, requires=requires, detail=detail)
 
 
-def _below(what: str, name: str, values: Iterable[tuple[str, float]], limit: float) -> Iterator[str]:
-    for output, value in values:
-        # `not >=` instead of `<`, so that NaN misses the gate.
-        if not value >= limit:
-            yield f"{what} '{output}': {name} is {limit:g}, found {value:.6g}"
+def _below(what: str, name: str, values: Iterable[tuple[str, float]], limit: float) -> dict[str, str]:
+    """Return the fault of each output below a limit, by its name."""
+    # `not >=` instead of `<`, so that NaN misses the gate.
+    return {
+        output: f"{what} '{output}': {name} is {limit:g}, found {value:.6g}"
+        for output, value in values
+        if not value >= limit
+    }
 
 
 def _least(
-    compared: ComparedOutputs, name: str, judged: Sequence[OutputResult], faults: Iterable[str], **words: str
+    compared: ComparedOutputs,
+    name: str,
+    limit: float,
+    judged: Sequence[OutputResult],
+    faults: Mapping[str, str],
+    **words: str,
 ) -> GateResult:
-    """Return the result of a gate on some outputs; an output that could not be judged is a failure too."""
+    """Return the result of a gate on some outputs, which also fails for those that it could not judge."""
     unjudged = list(compared.missing)
     if not judged and not unjudged:
         unjudged = ["there is no output that it could judge"]
-    return GateResult.of(name=name, failures=[*faults, *(f"{name}: {line}" for line in unjudged)], **words)
+    failures = [*faults.values(), *(f"{name}: {line}" for line in unjudged)]
+    return replace(GateResult.of(name=name, failures=failures, **words), limit=limit, missed_by=tuple(faults))
 
 
 def _worst(values: Iterable[tuple[str, float | None]], unit: str) -> str:

@@ -67,6 +67,7 @@ def test_an_error_of_more_than_half_the_output_fails(factor: float, told: str | 
     assert gate.passed is report.passed is (told is None)
     assert gate.failures == report.failures == (() if told is None else (f"output 'y': {told}",))
     assert gate.detail == ("1 output" if told is None else "1 of 1 outputs lost")
+    assert (gate.limit, gate.missed_by) == (6, () if told is None else ("y",))
 
 
 @pytest.mark.parametrize(("limit", "passed"), [(0.0, True), (5.0, True), (5.9, False), (30.0, False)])

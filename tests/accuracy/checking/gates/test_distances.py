@@ -48,6 +48,7 @@ def test_every_output_below_the_limit_is_named_and_the_worst_is_the_detail() -> 
         "output 'c': min-sqnr is 30 dB, found 3.5 dB",
     )
     assert gate.detail == "worst 3.5 dB at 'c'"
+    assert (gate.limit, gate.missed_by) == (30, ("a", "c"))
 
 
 @pytest.mark.parametrize(("found", "passed"), [(0.9899, False), (0.99, True), (None, False), (math.nan, False)])
