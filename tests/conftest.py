@@ -8,9 +8,19 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from support.leftovers import Leftovers, set_signals
-from support.processor_time import pytest_collection_modifyitems, pytest_runtest_makereport, pytest_runtest_protocol
+from support.processor_time import (
+    pytest_collection,
+    pytest_collection_modifyitems,
+    pytest_runtest_makereport,
+    pytest_runtest_protocol,
+)
 
-__all__ = ["pytest_collection_modifyitems", "pytest_runtest_makereport", "pytest_runtest_protocol"]  # hooks
+__all__ = [  # hooks
+    "pytest_collection",
+    "pytest_collection_modifyitems",
+    "pytest_runtest_makereport",
+    "pytest_runtest_protocol",
+]
 
 set_signals()
 
