@@ -173,11 +173,18 @@ def run(folder: Path, *files: Network, ids: bool = False, past: int | None = Non
     return Chain(folder, "net", scratch).run({"int8": ()}, peer=False)
 
 
+SLOW = pytest.mark.slow(reason="a network from float to engine")
+
+
 @pytest.mark.builder
 @pytest.mark.parametrize(
     ("network", "weights", "pairs", "least_db"),
-    [(WEIGHT_NORM, 2, 2, 30), (RESIDUAL, 3, 3, 25), (SQUEEZE, 4, 4, 25), (EXPERTS, 3, 2, 30)],
-    ids=["weight norm", "residual of open extents", "squeeze and excite", "experts"],
+    [
+        pytest.param(WEIGHT_NORM, 2, 2, 30, id="weight norm", marks=SLOW),
+        pytest.param(RESIDUAL, 3, 3, 25, id="residual of open extents", marks=SLOW),
+        pytest.param(SQUEEZE, 4, 4, 25, id="squeeze and excite"),
+        pytest.param(EXPERTS, 3, 2, 30, id="experts", marks=SLOW),
+    ],
 )
 def test_a_network_keeps_every_promise(tmp_path, network, weights, pairs, least_db):
     row = run(tmp_path, network)
@@ -193,7 +200,7 @@ def test_a_network_keeps_every_promise(tmp_path, network, weights, pairs, least_
 
 
 @pytest.mark.builder
-@pytest.mark.parametrize("past", [6, 0], ids=["a cache", "an empty cache"])
+@pytest.mark.parametrize("past", [pytest.param(6, marks=SLOW), 0], ids=["a cache", "an empty cache"])
 def test_a_decoder_keeps_every_promise(tmp_path, past):
     row = run(tmp_path, DECODER, ids=True, past=past)
     made = row.modes["int8"]

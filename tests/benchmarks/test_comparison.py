@@ -116,6 +116,7 @@ class TestCoverage:
 
 
 class TestModels:
+    @pytest.mark.slow(reason="runs a ResNet of 50 layers")
     def test_activations_of_the_resnet_are_of_order_one_at_every_depth(self, tmp_path):
         images = data.images(4, (3, 64, 64), seed=1)
         model = resnet50.write(tmp_path / "model.onnx", images, seed=3)

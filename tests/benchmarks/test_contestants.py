@@ -137,6 +137,7 @@ class TestFollowing:
         results = Arena(subject, Effort(1, engines=False), tmp_path).compare(entered)
         assert [(one.tool, one.coverage.full) for one in results] == [("float", 0), (OURS, 8), (ORT, 9), (OURS, 9)]
 
+    @pytest.mark.slow(reason="quantizes a sample model twice")
     def test_a_peer_with_the_nodes_of_ours_is_not_followed(self, tmp_path):
         subject = replace(subjects.prepare("digits_cnn", Workshop(tmp_path, quick=True)), samples=4)
         peer = replace(contestants.ours()[1], tool=ORT)

@@ -107,12 +107,17 @@ def two_inputs(folder: Path) -> Path:
     return folder
 
 
+SLOW = pytest.mark.slow(reason="a process for each command")
+OTHERS = ("quantize", "check", "calibrate", "sensitivity", "build", "insert", "normalize", "reduce", "validate")
+
+
 @pytest.mark.parametrize(
     "line",
     [
-        *(f"{name} two.onnx --input-shapes" for name in ("quantize", "check", "calibrate", "sensitivity", "convert")),
-        *(f"{name} two.onnx --input-shapes" for name in ("build", "insert", "normalize", "reduce", "validate")),
-        *(f"{name} two.onnx --input-values" for name in ("quantize", "check", "build")),
+        "convert two.onnx --input-shapes",
+        *(pytest.param(f"{name} two.onnx --input-shapes", marks=SLOW) for name in OTHERS),
+        "check two.onnx --input-values",
+        *(pytest.param(f"{name} two.onnx --input-values", marks=SLOW) for name in ("quantize", "build")),
         "build two.onnx --opt-shapes",
         "validate two.onnx conv.onnx --fix --input-shapes",
         "check --input-values sizes:[3,4] two.onnx --input-shapes",

@@ -15,14 +15,16 @@ import pytest
 from qdqtool.numerics.cores import machine_memory
 
 HEAD = """
-import collections, itertools, os, signal, sys, time
+import ctypes, os, signal, sys, time
 from pathlib import Path
 from qdqtool import __main__ as entry
 from qdqtool.models.scratch import ScratchFolder, scratch_file
 
 def stuck():
-    # A loop in C that holds the interpreter's lock: no handler of this process runs any more.
-    collections.deque(itertools.repeat(0), maxlen=0)
+    # A wait in C that holds the interpreter's lock and that no signal interrupts: no handler of this process runs.
+    mutex, library = ctypes.create_string_buffer(256), ctypes.PyDLL(None)
+    library.pthread_mutex_lock(mutex)
+    library.pthread_mutex_lock(mutex)
 
 def work(_words):
     folder = ScratchFolder()

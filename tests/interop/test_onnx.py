@@ -1,16 +1,13 @@
 """ONNX's operators by opset, against onnx's own backend cases, the ReferenceEvaluator and ONNX Runtime."""
 
-import importlib
-import warnings
-
 import ml_dtypes
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
 from onnx import helper, numpy_helper
-from onnx.backend.test.case import node as backend
 from onnx.reference import ReferenceEvaluator
+from support.onnx_cases import backend_cases
 
 from qdqtool.errors import ArgumentError
 from qdqtool.interop import onnx as ours
@@ -23,14 +20,8 @@ F16 = np.float16
 BF16, E8M0 = ml_dtypes.bfloat16, ml_dtypes.float8_e8m0fnu
 
 
-def backend_cases():
-    """onnx's cases of the two operators: imported alone, since collecting them all takes many seconds."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        for module in ("quantizelinear", "dequantizelinear"):
-            importlib.import_module(f"onnx.backend.test.case.node.{module}")
-    wanted = ("test_quantizelinear", "test_dequantizelinear")
-    return [case for case in backend._NodeTestCases if case.name.startswith(wanted)]
+def cases():
+    return [case for op_type in OPERATORS for case in backend_cases(op_type)]
 
 
 def arrays(values):
@@ -41,11 +32,11 @@ def attributes(node):
     return {a.name: helper.get_attribute_value(a) for a in node.attribute}
 
 
-def test_there_are_backend_cases():
-    assert len(backend_cases()) >= 25
+def test_there_are_cases():
+    assert len(cases()) >= 25
 
 
-@pytest.mark.parametrize("case", backend_cases(), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_every_case_of_onnx_s_backend_suite(case):
     node = case.model.graph.node[0]
     for inputs, outputs in case.data_sets:
@@ -61,7 +52,7 @@ ORT_LACKS = {
 }
 
 
-@pytest.mark.parametrize("case", backend_cases(), ids=lambda case: case.name)
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.name)
 def test_onnx_runtime_agrees_on_the_same_cases_stamped_down(case):
     model = onnx.ModelProto()
     model.CopyFrom(case.model)

@@ -12,7 +12,8 @@ from qdqtool.cli import command
 from qdqtool.reports import json as json_report
 
 DATA = ROOT / "tests" / "engines" / "tensorrt" / "data"
-SAMPLES = ("digits_cnn", "digits_depthwise", "digits_transformer")
+SLOW = pytest.mark.slow(reason="builds an engine for each sample model")
+SAMPLES = ("digits_cnn", pytest.param("digits_depthwise", marks=SLOW), pytest.param("digits_transformer", marks=SLOW))
 pytestmark = pytest.mark.builder
 
 

@@ -63,6 +63,7 @@ def test_the_language_model_loses_at_most_one_percent_of_perplexity(quantized):
     assert after <= before * (1 + PERPLEXITY)
 
 
+@pytest.mark.slow(reason="quantizes every sample model")
 def test_every_conv_gemm_and_matmul_reads_int8_on_both_sides(quantized):
     """Those whose weight fills no tile of 16 stay float: the one that embeds columns, and ten classes."""
     for path in quantized.values():
@@ -81,6 +82,7 @@ def sqnr(before: np.ndarray, after: np.ndarray) -> float:
     return float(10 * np.log10(np.sum(before.astype(np.float64) ** 2) / noise))
 
 
+@pytest.mark.slow(reason="quantizes every sample model")
 def test_uneven_channels_cost_less_than_one_decibel(quantized, tmp_path):
     """The twin with channels of very uneven ranges is as good as the network itself, without being told."""
     folder = SAMPLES / "digits_depthwise"

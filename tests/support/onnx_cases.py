@@ -1,10 +1,11 @@
 """ONNX's own examples of its operators, as models of one node that ONNX Runtime runs on other data too."""
 
 import functools
+import importlib
 import warnings
-from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import onnx
 import onnxruntime
 from numpy.typing import NDArray
 from onnx import numpy_helper
+from onnx.backend.test.case import node as backend
+from onnx.backend.test.case.test_case import TestCase
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
@@ -98,24 +101,23 @@ def random_like(array: Array, seed: int = 5) -> Array:
 @functools.cache
 def node_cases(op_type: str) -> tuple[OnnxCase, ...]:
     """The examples of an operator, with floats for its first input, that ONNX Runtime runs."""
-    cases = (_in_floats(name, model, values) for name, model, values in _examples()[op_type])
+    found = ((case.name, case.model, case.data_sets[0][0]) for case in backend_cases(op_type))
+    arrays = [each for each in found if each[2] and all(map(_is_array, each[2]))]
+    cases = (_in_floats(name, model, [np.asarray(value) for value in values]) for name, model, values in arrays)
     return tuple(case for case in cases if case is not None and _runs(case))
 
 
 @functools.cache
-def _examples() -> Mapping[str, list[tuple[str, onnx.ModelProto, list[Array]]]]:
-    """ONNX's examples of one node with arrays for inputs, by operator."""
+def backend_cases(op_type: str) -> tuple[TestCase, ...]:
+    """ONNX's cases of a model with this node alone; of its files those that name it, since all take five seconds."""
+    (folder,) = backend.__path__
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # some examples divide by zero on purpose
-        from onnx.backend.test.case.node import collect_testcases
-
-        found = collect_testcases(None)
-    examples: dict[str, list[tuple[str, onnx.ModelProto, list[Array]]]] = defaultdict(list)
-    for case in found:
-        nodes, values = case.model.graph.node, case.data_sets[0][0]
-        if len(nodes) == 1 and not nodes[0].domain and values and all(map(_is_array, values)):
-            examples[nodes[0].op_type].append((case.name, case.model, [np.asarray(value) for value in values]))
-    return examples
+        for path in sorted(Path(folder).glob("*.py")):
+            if f'"{op_type}"' in path.read_text("utf-8"):
+                importlib.import_module(f"{backend.__name__}.{path.stem}")
+    cases = ((case, case.model.graph.node) for case in backend._NodeTestCases)
+    return tuple(case for case, nodes in cases if [(node.op_type, node.domain) for node in nodes] == [(op_type, "")])
 
 
 def _is_array(given: object) -> bool:

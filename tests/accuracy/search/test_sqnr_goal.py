@@ -27,6 +27,7 @@ from qdqtool.samples.request import FileData, RandomData
 from qdqtool.samples.split import split_samples
 
 COUNT = 12
+SLOW = pytest.mark.slow(reason="a search on each of six networks")
 NETWORKS = {
     "chain": (lambda: chain(5, uneven=40), (4, 16)),
     "residual": (residual, (1, 16, 4, 4)),
@@ -48,11 +49,19 @@ def folder_with(
     return folder
 
 
-@pytest.fixture(params=NETWORKS)
+@pytest.fixture
 def network(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, list[dict[str, np.ndarray]]]:
     make, shape = NETWORKS[request.param]
     other = rows(shape, 6, seed=77)
     return folder_with(tmp_path, make(), rows(shape, COUNT), other), other
+
+
+def on_networks(*quick: str, without: Sequence[str] = ()) -> pytest.MarkDecorator:
+    """Run a test on each network; `make test` does so on some."""
+    names = [name for name in NETWORKS if name not in without]
+    return pytest.mark.parametrize(
+        "network", [name if name in quick else pytest.param(name, marks=SLOW) for name in names], indirect=True
+    )
 
 
 @pytest.fixture
@@ -90,6 +99,7 @@ def held_back(folder: Path) -> tuple[list[dict[str, np.ndarray]], list[dict[str,
     return [each[number] for number in split.choosing], [each[number] for number in split.held]
 
 
+@on_networks("chain", "attention", "branches", "tiny")
 def test_the_written_model_keeps_the_goal_on_validation_data(network):
     folder, other = network
     validation = folder / "v.npz"
@@ -106,7 +116,7 @@ def test_the_written_model_keeps_the_goal_on_validation_data(network):
 
 
 # Not with branches: labels of their nodes are the same in both.
-@pytest.mark.parametrize("network", [name for name in NETWORKS if name != "branches"], indirect=True)
+@on_networks("chain", "residual", without=["branches"])
 def test_the_rehearsal_keeps_the_goal_on_samples_that_are_held_back(network):
     folder, _ = network
     choosing, held = held_back(folder)
@@ -158,6 +168,7 @@ def computing(model: onnx.ModelProto) -> set[str]:
     return found
 
 
+@on_networks("residual", "branches", "turned weights")
 def test_the_nodes_of_the_report_are_exactly_those_that_lost_their_pairs(network):
     folder, _ = network
     low = report_worst(quantized(folder, None, "all.onnx"))
@@ -174,6 +185,7 @@ def test_the_nodes_of_the_report_are_exactly_those_that_lost_their_pairs(network
     assert report.goal.layers >= len(report.goal.left)
 
 
+@on_networks("branches", "attention")
 def test_a_saved_plan_gives_the_same_model(network):
     folder, other = network
     low = report_worst(quantized(folder, None))
@@ -186,6 +198,7 @@ def test_a_saved_plan_gives_the_same_model(network):
     quantized(folder, None, "r.onnx", data=CachedRanges(path=folder / "r.json"))
 
 
+@on_networks("residual")
 def test_a_goal_that_is_kept_already_leaves_nothing_in_float(network):
     folder, _ = network
     report = quantized(folder, None, "all.onnx")
@@ -195,6 +208,7 @@ def test_a_goal_that_is_kept_already_leaves_nothing_in_float(network):
     assert found.quantized == report.quantized
 
 
+@on_networks("tiny", "turned weights")
 def test_a_goal_that_no_model_keeps_writes_nothing_and_its_hint_works(network):
     folder, _ = network
     low = report_worst(quantized(folder, None, "all.onnx"))
@@ -215,6 +229,7 @@ def test_a_goal_that_no_model_keeps_writes_nothing_and_its_hint_works(network):
     assert float(more[1]) > low
 
 
+@on_networks("chain", "branches")
 def test_the_curve_gives_up_accuracy_for_what_is_quantized(network):
     folder, _ = network
     low = report_worst(quantized(folder, None, "all.onnx"))
@@ -235,7 +250,10 @@ def test_the_curve_gives_up_accuracy_for_what_is_quantized(network):
         assert report.curve_file == str(folder / "c.json")
 
 
-@pytest.mark.parametrize("name", ["tiny", "chain", "residual"])
+@pytest.mark.parametrize(
+    "name",
+    ["tiny", *(pytest.param(name, marks=pytest.mark.slow(reason="two searches")) for name in ("chain", "residual"))],
+)
 def test_samples_that_lose_more_than_those_of_the_search_are_served_too(tmp_path: Path, name: str):
     """Ranges of the choosing part clip large values of the others: no target of the search stands for that."""
     make, shape = NETWORKS[name]

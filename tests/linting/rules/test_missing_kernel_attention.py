@@ -1,12 +1,10 @@
 """Attention nodes: which of them TensorRT for RTX refuses, and why, and the builder's word on the examples of onnx."""
 
-import warnings
-
-import onnx
 import pytest
 from onnx import TensorProto as T
 from onnx import helper
 from support.corpus._case import graph_model
+from support.onnx_cases import backend_cases
 from support.trt_verdict import TrtOracle
 
 from qdqtool.linting import rules
@@ -19,22 +17,11 @@ from qdqtool.models.graph.model import Model
 Extents = list[int | str] | None
 
 
-def examples() -> list[tuple[str, onnx.ModelProto]]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # some examples divide by zero on purpose
-        from onnx.backend.test.case.node import collect_testcases
-
-        found = collect_testcases(None)
-    return [
-        (case.name, case.model) for case in found if [node.op_type for node in case.model.graph.node] == ["Attention"]
-    ]
-
-
 @pytest.mark.builder
 def test_the_examples_of_onnx_are_refused_and_built_as_we_say(oracle: TrtOracle):
     judge = targets.get("tensorrt-rtx")
     wrong = {}
-    for name, model in examples():
+    for name, model in ((case.name, case.model) for case in backend_cases("Attention")):
         said = [each.found for each in rules.get("QT402").run(RuleContext(Model(model)), judge)]
         verdict = oracle.judge(model)
         if verdict.accepted == bool(said):

@@ -32,6 +32,14 @@ from qdqtool.quantization.report import DegenerateTensor
 from qdqtool.samples.request import FileData
 
 METHODS = ["max", "auto", "mse", "entropy", "percentile"]
+SLOW = pytest.mark.slow(reason="quantizes with each method")
+
+
+def on_methods(*quick: str) -> pytest.MarkDecorator:
+    """Run a test with each method; `make test` does so with some."""
+    return pytest.mark.parametrize(
+        "method", [name if name in quick else pytest.param(name, marks=SLOW) for name in METHODS]
+    )
 
 
 def network(weight: np.ndarray) -> onnx.ModelProto:
@@ -73,7 +81,7 @@ def named(report) -> dict[str, DegenerateTensor]:
     return {entry.tensor: entry for entry in report.degenerate}
 
 
-@pytest.mark.parametrize("method", METHODS)
+@on_methods("auto", "percentile")
 def test_usual_values_are_not_reported(method, weight, x, tmp_path):
     assert quantized(weight, x, tmp_path, method).degenerate == ()
     assert sqnr(tmp_path, x[:8]) > 30
@@ -90,7 +98,7 @@ def test_one_huge_outlier_is_named_clipped_and_costs_little(weight, x, tmp_path)
 
 
 @pytest.mark.parametrize("row", [3, 100])
-@pytest.mark.parametrize("method", METHODS)
+@on_methods("auto", "percentile")
 def test_whatever_the_method_a_tensor_of_which_nothing_else_is_left_is_named(method, row, weight, x, tmp_path):
     """In the samples that are measured, where its own energy hides the loss, and in one behind them."""
     x[row, 7] = 1e7
@@ -116,14 +124,14 @@ def test_what_an_outlier_makes_of_other_tensors_is_named_too(weight, x, tmp_path
     assert any(each.severity == "error" for each in validate_model(tmp_path / "q.onnx", ["tensorrt"]).findings)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@on_methods("mse", "entropy")
 def test_an_input_that_is_always_zero_is_named(method, weight, x, tmp_path):
     report = quantized(weight, np.zeros_like(x), tmp_path, method, constant=True)
     assert named(report)["x"].condition == "zeros"
     assert sqnr(tmp_path, np.zeros((4, 64))) > 30
 
 
-@pytest.mark.parametrize("method", METHODS)
+@on_methods("max", "auto")
 def test_a_constant_tensor_is_named_and_keeps_its_value(method, weight, x, tmp_path):
     report = quantized(weight, np.full_like(x, -0.37), tmp_path, method, constant=True)
     assert named(report)["x"].condition == "constant"

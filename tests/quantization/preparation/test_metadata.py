@@ -1,6 +1,7 @@
 """A quantized model notes how its float model was prepared, and a check prepares the baseline alike."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -30,22 +31,28 @@ def noted(text: str) -> Model:
     return Model(proto)
 
 
-def test_the_weights_of_an_equalized_model_are_checked_against_the_equalized_baseline(tmp_path):
-    quantize_model(SAMPLE / "uneven.onnx", SAMPLE / "calibration.npz", tmp_path / "q.onnx")
-    report = check_model(tmp_path / "q.onnx", baseline=SAMPLE / "uneven.onnx", data=SAMPLE / "calibration.npz")
+@pytest.fixture(scope="module")
+def equalized(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A quantized model whose channels were equalized."""
+    written = tmp_path_factory.mktemp("equalized") / "q.onnx"
+    quantize_model(SAMPLE / "uneven.onnx", SAMPLE / "calibration.npz", written)
+    return written
+
+
+def test_the_weights_of_an_equalized_model_are_checked_against_the_equalized_baseline(equalized):
+    report = check_model(equalized, baseline=SAMPLE / "uneven.onnx", data=SAMPLE / "calibration.npz")
     assert report.passed
     activations = [boundary.sqnr_db for boundary in report.boundaries if boundary.sqnr_db is not None]
     assert len(activations) > 15
     assert min(activations) > 20
 
 
-def test_a_changed_weight_is_still_found(tmp_path):
-    quantize_model(SAMPLE / "uneven.onnx", SAMPLE / "calibration.npz", tmp_path / "q.onnx")
+def test_a_changed_weight_is_still_found(equalized, tmp_path):
     other = onnx.load(SAMPLE / "uneven.onnx")
     weight = next(tensor for tensor in other.graph.initializer if tensor.name == "block3.pointwise.conv.weight")
     weight.CopyFrom(onnx.numpy_helper.from_array(1.1 * onnx.numpy_helper.to_array(weight), weight.name))
     onnx.save(other, tmp_path / "other.onnx")
-    report = check_model(tmp_path / "q.onnx", baseline=tmp_path / "other.onnx", data=SAMPLE / "calibration.npz")
+    report = check_model(equalized, baseline=tmp_path / "other.onnx", data=SAMPLE / "calibration.npz")
     assert not report.passed
     assert "block3.pointwise.conv.weight" in report.failures[0]
 

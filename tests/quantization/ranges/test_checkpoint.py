@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.command import qdqtool_process
+from support.command import qdqtool, qdqtool_process
 from support.small import conv_model, make_model, nodes_of
 
 from qdqtool.errors import UsageError
@@ -83,14 +83,14 @@ def test_shards_are_cut_between_chunks_and_cover_every_sample_once(samples, of):
 def test_the_command_line_merges_shards_to_the_same_bytes(folder, whole, tmp_path):
     base = ("calibrate", folder / "m.onnx", "--calib-data", folder / "data.npz", "--calibration-method", "entropy")
     for number in (1, 2):
-        done = qdqtool_process(*base, "--shard", f"{number}/2", "-o", tmp_path / f"{number}.json")
+        done = qdqtool(*base, "--shard", f"{number}/2", "-o", tmp_path / f"{number}.json")
         assert done.code == 0, done.err
     assert "35 of 83 samples (shard 2/2)" in done.out.replace("\n", " ")
-    done = qdqtool_process("merge", tmp_path / "2.json", tmp_path / "1.json", "-o", tmp_path / "all.json")
+    done = qdqtool("merge", tmp_path / "2.json", tmp_path / "1.json", "-o", tmp_path / "all.json")
     assert done.code == 0, done.err
     assert "ranges of 2 tensors from 2 shards, calibrated with entropy over 83 samples" in done.out
     assert (tmp_path / "all.json").read_bytes() == whole["entropy"]
-    done = qdqtool_process("merge", tmp_path / "2.json", "-o", tmp_path / "half.json")
+    done = qdqtool("merge", tmp_path / "2.json", "-o", tmp_path / "half.json")
     assert (done.code, done.out) == (2, "")
     assert "no shard holds samples 0 to 47 of 83" in done.err
 

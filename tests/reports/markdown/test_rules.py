@@ -3,6 +3,7 @@
 from functools import cache
 from pathlib import Path
 
+import pytest
 from support.block_checks import faults
 from support.code_blocks import read_blocks
 
@@ -44,7 +45,8 @@ def test_an_example_shows_what_the_rule_says_and_what_the_fix_makes():
     assert "<float s = {0.1}, uint8 s_zero_point = {0}>" in page
 
 
-def test_writing_removes_pages_of_rules_that_are_gone(tmp_path: Path):
+def test_writing_removes_pages_of_rules_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(markdown, "pages", pages)
     folder = tmp_path / "rules"
     folder.mkdir()
     (folder / "QX999.md").write_text("gone")

@@ -34,6 +34,7 @@ def test_fp8_is_exact_in_the_reference_and_runs_in_fp8_kernels(tmp_path: Path, m
     assert built.planned == built.achieved == {"float8e4m3fn": 8}
 
 
+@pytest.mark.slow(reason="quantizes and checks a sample model twice")
 def test_sixteen_bits_for_onnx_runtime_are_finer_than_eight(tmp_path: Path) -> None:
     fine, coarse = (
         check_model(quantize(tmp_path, mode, "ort-cpu"), baseline=SAMPLE / "model.onnx") for mode in ("int16", "int8")

@@ -1,5 +1,8 @@
 """AWQ as a step: where it is made, what it gains on other data, and that a check repeats it."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +10,7 @@ import onnx
 import pytest
 from support.small import make_model, nodes_of
 
+from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import QuantizeOptions, QuantizeReport, quantize_model
 from qdqtool.models.graph.io.metadata import PREPARATION_KEY, read_metadata
@@ -45,32 +49,54 @@ def rows(seed: int) -> np.ndarray:
     return (rng.normal(size=(400, 24)) @ rng.normal(size=(24, K)) + rng.normal(size=(400, K))).astype(np.float32)
 
 
+def write_files(folder: Path) -> Path:
+    onnx.save(network(), folder / "m.onnx")
+    onnx.save(network(1.0), folder / "even.onnx")
+    np.savez(folder / "data.npz", x=rows(1).reshape(20, 20, K).reshape(400, K))
+    np.savez(folder / "test.npz", x=rows(2))
+    return folder
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """The folder with the written model, and the report."""
+
+    folder: Path
+    report: QuantizeReport
+
+    @property
+    def sites(self) -> list[str] | None:
+        """Where the step was made; None without it."""
+        found = [report for report in self.report.preparation if report.step == "awq"]
+        return [site.name for site in found[0].sites] if found else None
+
+    def sqnr(self) -> float:
+        report = self.checked
+        assert report.outputs[0].sqnr_db is not None
+        return report.outputs[0].sqnr_db
+
+    @cached_property
+    def checked(self) -> CheckReport:
+        folder = self.folder
+        return check_model(folder / "q.onnx", baseline=folder / "m.onnx", data=folder / "test.npz")
+
+
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("awq")
-    onnx.save(network(), made / "m.onnx")
-    onnx.save(network(1.0), made / "even.onnx")
-    np.savez(made / "data.npz", x=rows(1).reshape(20, 20, K).reshape(400, K))
-    np.savez(made / "test.npz", x=rows(2))
-    return made
+def quantized(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Quantized]:
+    """Quantizes once for the same arguments; ``__wrapped__`` does so again."""
+
+    @cache
+    def run(name: str = "m", mode: str = "int4", **preparation: object) -> Quantized:
+        folder = write_files(tmp_path_factory.mktemp("awq"))
+        recipe = Recipe(quantize_mode=mode, target="onnx", preparation=Preparation(**preparation))
+        data = FileData(path=folder / "data.npz")
+        report = quantize_model(folder / f"{name}.onnx", data, folder / "q.onnx", QuantizeOptions(recipe=recipe))
+        return Quantized(folder, report)
+
+    return run
 
 
-def quantized(folder: Path, name: str = "m", mode: str = "int4", **preparation: object) -> QuantizeReport:
-    recipe = Recipe(quantize_mode=mode, target="onnx", preparation=Preparation(**preparation))
-    data = FileData(path=folder / "data.npz")
-    return quantize_model(folder / f"{name}.onnx", data, folder / "q.onnx", QuantizeOptions(recipe=recipe))
-
-
-def sqnr(folder: Path) -> float:
-    report = check_model(folder / "q.onnx", baseline=folder / "m.onnx", data=folder / "test.npz")
-    assert report.outputs[0].sqnr_db is not None
-    return report.outputs[0].sqnr_db
-
-
-def test_some_columns_of_large_weights_show_the_same(folder, monkeypatch):
-    quantized(folder, awq=False)
-    without = sqnr(folder)
-    (whole,) = [report for report in quantized(folder).preparation if report.step == "awq"]
+def test_some_columns_of_large_weights_show_the_same(quantized, monkeypatch):
     tried = []
     search = awq_step.searched_factors
 
@@ -80,47 +106,42 @@ def test_some_columns_of_large_weights_show_the_same(folder, monkeypatch):
 
     monkeypatch.setattr(awq_step, "searched_factors", searched)
     monkeypatch.setattr(rescaling, "MOST_WEIGHTS", 2 * K * 2 * K // 4)
-    (part,) = [report for report in quantized(folder).preparation if report.step == "awq"]
+    part = quantized.__wrapped__()
     assert [(K, 2 * K // 4)] * 2 in tried
-    assert [site.name for site in part.sites] == [site.name for site in whole.sites]
-    assert sqnr(folder) > without + 1.5
+    assert part.sites == quantized().sites
+    assert part.sqnr() > quantized(awq=False).sqnr() + 1.5
 
 
 @pytest.mark.parametrize("mode", ["int4", "nvfp4"])
-def test_outlier_channels_are_scaled_and_other_data_gains(folder, mode):
-    assert "awq" not in [report.step for report in quantized(folder, mode=mode, awq=False).preparation]
-    without = sqnr(folder)
-    (report,) = [report for report in quantized(folder, mode=mode).preparation if report.step == "awq"]
-    assert report.applied
-    assert [site.name for site in report.sites] == ["n"]
-    assert sqnr(folder) > without + 1.5
+def test_outlier_channels_are_scaled_and_other_data_gains(quantized, mode):
+    without, scaled = quantized(mode=mode, awq=False), quantized(mode=mode)
+    assert without.sites is None
+    assert scaled.sites == ["n"]
+    assert scaled.sqnr() > without.sqnr() + 1.5
 
 
-def test_a_check_repeats_the_step_on_the_baseline(folder):
-    quantized(folder)
-    note = read_metadata(Model(onnx.load(folder / "q.onnx")), PREPARATION_KEY)
+def test_a_check_repeats_the_step_on_the_baseline(quantized):
+    made = quantized()
+    note = read_metadata(Model(onnx.load(made.folder / "q.onnx")), PREPARATION_KEY)
     assert note is not None
     assert '"awq"' in note
-    report = check_model(folder / "q.onnx", baseline=folder / "m.onnx", data=folder / "test.npz")
-    assert report.passed
-    assert [gate.passed for gate in report.gates if gate.name == "weights"] == [True]
+    assert made.checked.passed
+    assert [gate.passed for gate in made.checked.gates if gate.name == "weights"] == [True]
 
 
-def test_the_same_data_gives_the_same_bytes(folder):
-    quantized(folder)
-    first = (folder / "q.onnx").read_bytes()
-    quantized(folder)
-    assert (folder / "q.onnx").read_bytes() == first
+def test_the_same_data_gives_the_same_bytes(quantized):
+    one, two = quantized().folder, quantized.__wrapped__().folder
+    assert one != two
+    assert (one / "q.onnx").read_bytes() == (two / "q.onnx").read_bytes()
 
 
-def test_even_channels_stay_as_they_are(folder):
-    (report,) = [report for report in quantized(folder, "even").preparation if report.step == "awq"]
-    assert (report.applied, report.sites) == (False, ())
+def test_even_channels_stay_as_they_are(quantized):
+    assert quantized("even").sites == []
 
 
 @pytest.mark.parametrize("mode", ["int8-weight-only", "fp8-weight-only", "mxfp8"])
-def test_modes_of_more_bits_have_no_such_step(folder, mode):
-    assert "awq" not in [report.step for report in quantized(folder, mode=mode).preparation]
+def test_modes_of_more_bits_have_no_such_step(quantized, mode):
+    assert quantized(mode=mode).sites is None
 
 
 def test_it_is_made_where_weights_have_few_bits_and_the_user_wants_it():
