@@ -35,12 +35,12 @@ class ProfileShapes:
 
     min_shapes: Shapes = _shapes({}, f"Smallest shapes of dynamic inputs; {SEVERAL}", SHAPES)
     opt_shapes: Shapes = _shapes(
-        {}, f"Shapes to optimize for, and the only ones without minimum and maximum; {SEVERAL}", SHAPES
+        {}, f"Shapes to optimize for, and the default of minimum and maximum; {SEVERAL}", SHAPES
     )
     max_shapes: Shapes = _shapes({}, f"Largest shapes of dynamic inputs; {SEVERAL}", SHAPES)
     min_shape_values: Shapes = _shapes({}, f"Smallest values of inputs that decide shapes; {SEVERAL}", SHAPE_VALUES)
     opt_shape_values: Shapes = _shapes(
-        {}, f"Values to optimize for, and the only ones without minimum and maximum; {SEVERAL}", SHAPE_VALUES
+        {}, f"Values to optimize for, and the default of minimum and maximum; {SEVERAL}", SHAPE_VALUES
     )
     max_shape_values: Shapes = _shapes({}, f"Largest values of inputs that decide shapes; {SEVERAL}", SHAPE_VALUES)
 
@@ -95,7 +95,7 @@ class BuildCommand:
         file("MANIFEST"),
     )
     sign: Path | None = _engine(
-        None, "Sign the manifest with this OpenSSH key; the signature goes to FILE.manifest.json.sig.", file("KEY")
+        None, "Sign the manifest with this OpenSSH key; write the signature to FILE.manifest.json.sig.", file("KEY")
     )
     export_layer_info: Path | None = option(
         None, "Write the engine's layers, as JSON.", output("FILE"), section="Report"

@@ -29,7 +29,7 @@ TENSOR_TYPES: dict[int, np.dtype[Any]] = dict(zip((1, 10, 16), REAL_TYPES, stric
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """The checks of what one opset allows."""
+    """Checks what one opset allows."""
 
     opset: int
 
@@ -163,7 +163,7 @@ def _real(dtype: DTypeLike | int, argument: str) -> np.dtype[Any]:
 def _result_format(
     zero_point: ArrayLike | None, output_dtype: DTypeLike | int | None, shape: tuple[int, ...], rules: _Rules
 ) -> tuple[Array | None, NumberFormat]:
-    """Return the zero point and the format of the result: the zero point's, or ``output_dtype``, or uint8."""
+    """Return the zero point, and the format of the result: the type of the zero point, ``output_dtype`` or uint8."""
     asked = None
     if output_dtype:
         rules.require("output_dtype", 21)
@@ -186,7 +186,7 @@ def _zero_point(zero_point: ArrayLike | None, fmt: NumberFormat, shape: tuple[in
         return None
     zero = zero_point_array(zero_point, shape)
     if zero.dtype != fmt.dtype:
-        raise ArgumentError(f"x_zero_point has type {zero.dtype}; it must be that of x, {fmt}")
+        raise ArgumentError(f"x_zero_point has type {zero.dtype}; it must have the type of x, {fmt}")
     if fmt.zero_point == "zero" and np.any(zero.astype(np.float32) != 0):
         raise ArgumentError(f"x_zero_point is not 0; {fmt} allows only 0")
     return zero

@@ -142,7 +142,9 @@ def _check_zero_point(zero_point: ArrayLike | None, scale_shape: tuple[int, ...]
         return
     zero = np.asarray(zero_point).astype(np.float64)
     if zero.shape != scale_shape:
-        raise ArgumentError(f"zero_point has shape {list(zero.shape)}; it must be that of scale, {list(scale_shape)}")
+        raise ArgumentError(
+            f"zero_point has shape {list(zero.shape)}; it must have the shape of scale, {list(scale_shape)}"
+        )
     if np.any(zero != 0):
         raise ArgumentError(f"zero_point is {zero[zero != 0].flat[0]:g}; TensorRT allows only 0")
 
@@ -165,7 +167,7 @@ def _granularity(
 
 def _blocks(scale_shape: tuple[int, ...], shape: tuple[int, ...], fmt: NumberFormat) -> Blocked:
     if len(scale_shape) != len(shape):
-        raise ArgumentError(f"scale has rank {len(scale_shape)}; legal: 0, 1, or that of the input, {len(shape)}")
+        raise ArgumentError(f"scale has rank {len(scale_shape)}; legal: 0, 1, and {len(shape)}, the rank of the input")
     rank = len(shape)
     shorter = [a for a in range(rank) if scale_shape[a] != shape[a]] or [rank - 2]
     if len(shorter) > 1 or shorter[0] < rank - 2:

@@ -36,7 +36,7 @@ class Closing(ABC):
 
 
 class Ledger:
-    """The scratch files that exist and the outputs in place, in a file without a name that a forked process shares.
+    """A list of existing scratch files and finished outputs, in an unnamed file that forked processes share.
 
     Attributes:
         current: The ledger that this process writes to; None if no process would read it.
@@ -48,7 +48,7 @@ class Ledger:
         self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  open until the process ends
 
     def note(self, event: bytes, path: Path) -> None:
-        """Append that a scratch path came (``+``) or went (``-``), or that an output was put in place (``=``)."""
+        """Append that a scratch path was made (``+``) or removed (``-``), or an output was put in place (``=``)."""
         self._file.write(event + os.fsencode(path.absolute()) + b"\0")
 
     def close(self) -> None:
@@ -56,18 +56,18 @@ class Ledger:
         self._file.close()
 
     def remove_all(self) -> None:
-        """Remove every scratch path that came and did not go."""
+        """Remove every scratch path that still exists."""
         for path in self._scratch():
             _remove(path)
 
     def outputs(self) -> tuple[str, ...]:
-        """Return the names of the outputs that were put in place and are there, each once."""
+        """Return the names of the outputs that were put in place and still exist, each once."""
         found = (Path(os.fsdecode(record[1:])) for record in self._records() if record[:1] == b"=")
         scratch = {*self._scratch()}
         return tuple(dict.fromkeys(path.name for path in found if path.exists() and scratch.isdisjoint(path.parents)))
 
     def _scratch(self) -> list[Path]:
-        """Return the scratch paths that came and did not go."""
+        """Return the scratch paths that were made and not removed."""
         there: dict[bytes, None] = {}
         for record in self._records():
             if record[:1] == b"+":
@@ -84,7 +84,7 @@ class Ledger:
 
 
 def left_behind(outputs: Sequence[str]) -> str:
-    """Describe what a command that ended early has left, for a message."""
+    """Describe, for a message, the outputs of a command that ended early."""
     return f"complete before: {', '.join(outputs)}" if outputs else "nothing was left behind"
 
 
@@ -135,7 +135,7 @@ def scratch_file(folder: Path, name: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Make signals that ask to end wait for the end of the block, which has to be short."""
+    """Delay signals that ask to end until the block ends; the block has to be short."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

@@ -124,7 +124,7 @@ def _compare_quantize(check: NodeCheck, actual: Array, read: Read) -> None:
     fmt = format_of(entry)
     x, scale, zero_point = _parameters(entry, read)
     if fmt is None or fmt.first_opset.quantize is None:
-        check.problem = f"its quantized type {entry.quantized_type} is none that we evaluate"
+        check.problem = f"qdqtool cannot evaluate its quantized type {entry.quantized_type}"
         return
     call = QuantizeCall(
         x=x,

@@ -33,7 +33,7 @@ class ModelToBuild:
         specialized: How the model differs from the original; None if it is the same.
         profiles: Shapes of its dynamic inputs, for all profiles.
         values: Values that the user gave for inputs that decide shapes.
-        measured_values: Values of integer inputs in the data.
+        measured_values: Values that integer inputs have in the data.
     """
 
     model: Model

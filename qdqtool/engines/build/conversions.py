@@ -1,12 +1,12 @@
 """Find the conversions between floats and codes that the ahead-of-time layer dump of an engine proves.
 
-Types show a conversion: a kernel that reads only floats and writes codes quantizes, and a kernel that reads codes and
-writes only floats dequantizes. The nodes of a kernel are not enough: a kernel that adds the bias after an int8 product
-also names the DequantizeLinear before it. A conversion is proven if types and nodes agree. The proven conversions are a
-lower bound.
+A kernel that reads only floats and writes codes quantizes. A kernel that reads codes and writes only floats
+dequantizes. The node names of a kernel alone are no proof: a kernel that adds the bias after an int8 product also names
+the DequantizeLinear before it. So a conversion is proven only if types and node names agree. An engine may have more
+conversions than the proven ones.
 
-If a generated kernel reads the float output of a stub, the GPU decides at first use whether both become one kernel.
-Such a tensor is *unknown*, and no conversion in the kernel that reads it counts as proven.
+A stub is a kernel that the GPU chooses at first use. The GPU may then join it with a generated kernel that reads its
+float output. So it is *unknown* whether this tensor exists, and no conversion in the reading kernel counts as proven.
 """
 
 from collections.abc import Iterator, Sequence
@@ -99,7 +99,7 @@ class _Finder:
         return tensor.name not in self._graph_inputs if writer is None else not writer.is_generated
 
     def _step(self, kernel: Kernel) -> ConversionKind | None:
-        """Return the conversion that the types of a kernel without products show, or None."""
+        """Return the conversion of a kernel without products, or None if its types show no conversion."""
         if not kernel.is_generated or multiplies(kernel) or any(kernel is product for _, product in self._products):
             return None
         reads_floats = bool(kernel.inputs) and FLOATS.issuperset(kernel.input_types)

@@ -1,4 +1,4 @@
-"""Build exactly what a manifest records, or nothing: compare the request, and then the result, with the manifest."""
+"""Lock a build to a manifest: compare the request and then the result with it, and write nothing if they differ."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from qdqtool.engines.tensorrt.deployment import OptionValue
 from qdqtool.errors import ModelError
 
 _SHOWN = 60
-"""Largest number of characters of a value that are shown."""
+"""Longest text of a value that is shown, in characters."""
 
 
 class BuildLockedError(BuildRefusedError):
@@ -81,7 +81,7 @@ class Lock:
         self._raise_for(wanted, {"backend": backend, "version": version})
 
     def is_in(self, file: Path) -> bool:
-        """Whether this manifest is that file."""
+        """Whether ``file`` is the file of this manifest."""
         return file.exists() and self.file.samefile(file)
 
     def compare(self, built: Built, kernels: tuple[MappedKernel, ...], engine: Path, manifest: Path | None) -> Locked:
@@ -94,8 +94,8 @@ class Lock:
             manifest: The manifest that is about to be written; None to write none.
 
         Raises:
-            BuildLockedError: The engine accepts other values of inputs that decide shapes, or has other kernels; or its
-                bytes differ, and it would replace the engine that this manifest describes.
+            BuildLockedError: The engine accepts other values of inputs that decide shapes, or has other kernels. Also
+                if its bytes differ and it would replace the engine that this manifest describes.
         """
         wanted = {"values of profile": _by_input(self.stored.shape_values), "version": self.stored.version}
         self._raise_for(wanted, {"values of profile": _by_input(built.values), "version": built.version})

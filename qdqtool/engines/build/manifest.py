@@ -163,13 +163,13 @@ def describe_build(
 
 
 def describe_model(model: Model, file: StoredFile) -> StoredModel:
-    """Return the fingerprints of a model file, which is given, and of its external data files, which are read now."""
+    """Return the fingerprints of a model file, which are given, and of its external data files, which are read."""
     data = tuple(fingerprint(path) for path in external_files(model.proto, model.folder))
     return StoredModel(name=file.name, bytes=file.bytes, sha256=file.sha256, external_data=data)
 
 
 def require_unchanged(before: StoredModel, model: Model) -> None:
-    """Refuse an engine whose model was replaced while it was built: nobody knows which bytes the builder read.
+    """Refuse an engine if its model changed during the build: the builder may have read either version.
 
     Args:
         before: The files of the model before the build.

@@ -22,8 +22,7 @@ class ProfileOptions:
     """One more optimization profile of an engine.
 
     Attributes:
-        shapes: Shapes of inputs, without ``fixed`` shapes: a shape that is written into the model applies to every
-            profile.
+        shapes: Shapes of inputs. ``fixed`` must be empty, because a fixed shape applies to every profile.
         shape_values: Values of inputs that decide shapes.
     """
 
@@ -83,7 +82,7 @@ class BuildOptions:
 
 
 def build_request(values: Values) -> BuildOptions:
-    """Return the options of a build from the values of options; used values are removed.
+    """Make the options of a build from option values, and remove the used values from ``values``.
 
     Raises:
         UsageError: A value is illegal.

@@ -59,7 +59,7 @@ class PlanEdits:
 
 
 def _reached(value: Value | None) -> Iterator[Value]:
-    """Yield a tensor, and the tensors that operators make by only moving its values."""
+    """Yield a tensor, then the tensors that operators make from it by only moving values."""
     waiting = [value] if value is not None else []
     for _ in range(ops.MAX_MOVES):
         if not waiting:
@@ -80,7 +80,7 @@ class FloatCopy:
 
     Attributes:
         quantize: The Q that makes the codes.
-        shared: The entry of a plan with which the reader of the copy would read the codes instead.
+        shared: The plan entry that makes the reader of the copy read the codes instead.
     """
 
     quantize: QdqNode
@@ -101,7 +101,7 @@ class FloatCopies:
 
         The kernel makes a tensor, names a Q of this tensor, and writes codes and floats of one shape. Operators that
         only move values may be between the tensor and the Q, since the builder moves the Q over them. Another generated
-        kernel reads the floats, and of the first kernel's tensors its nodes read only this one.
+        kernel reads the floats, and its nodes read no other tensor of the first kernel.
         """
         readers = list(self._readers(kernel))
         if not readers:
@@ -116,7 +116,7 @@ class FloatCopies:
                 yield FloatCopy(entry, SharedEntry(tensor=tensor.name, consumers=self._consumers(tensor)))
 
     def _readers(self, kernel: Kernel) -> Iterator[Kernel]:
-        """Yield the generated kernels that read a float output whose shape equals that of an output of codes."""
+        """Yield the generated kernels that read a float output with the same shape as an output of codes."""
         shapes = [tensor.shape for tensor in kernel.outputs if is_quantized(tensor.type)]
         copies = {tensor.name for tensor in kernel.outputs if tensor.type in FLOATS and tensor.shape in shapes}
         for reader in self._kernels:

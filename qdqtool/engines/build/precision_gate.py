@@ -27,8 +27,8 @@ _SYNTAX = re.compile(
 class PrecisionGate:
     """At least ``percent`` of the nodes planned for ``type`` must run as planned.
 
-    With ``of_work``, the share is of the multiply-accumulates of all nodes that multiply, quantized or not.
-    Weight-only nodes count if no quantize mode has activations of this type: they count for int4, but not for int8.
+    With ``of_work``, ``percent`` is a share of the multiply-accumulates of all nodes that multiply. Weight-only nodes
+    count if no quantize mode has activations of this type: they count for int4, but not for int8.
     """
 
     type: str
@@ -70,7 +70,7 @@ def achieved_counts(nodes: Sequence[NodePrecision]) -> dict[str, int]:
 
 
 def lost_nodes(model: Model) -> int:
-    """Return how many of the nodes that ``quantize`` quantized are float by now; 0 if all are, as by ``strip``."""
+    """Return how many nodes that ``quantize`` quantized are float now; 0 if all of them are, as after ``strip``."""
     note, found = read_note(model), len(quantized_products(ModelIndex.of(model)))
     recorded = note.quantized_nodes if note is not None else None
     return max(recorded - found, 0) if recorded is not None and found else 0
@@ -84,15 +84,15 @@ def gate_result(
     Args:
         gate: The gate.
         nodes: The quantized nodes.
-        lost: Number of nodes that were quantized by ``quantize`` and are not any more; they count as planned.
+        lost: Number of nodes that ``quantize`` quantized and that are float now; they count as planned.
         work: The nodes that multiply, with their multiply-accumulates; read only for a gate on work.
     """
     if gate.of_work:
         return _work_result(gate, nodes, {(node.label, display(node.scope.path)): macs for node, macs in work})
     planned = sum(count for kind, count in planned_counts(nodes).items() if gate.counts(kind))
     if not planned:
-        there = ", ".join(planned_counts(nodes)) or "none"
-        return GateResult(gate=str(gate), passed=False, found=f"no node is planned for {gate.type}; there are: {there}")
+        types = ", ".join(planned_counts(nodes)) or "none"
+        return GateResult(gate=str(gate), passed=False, found=f"no node is planned for {gate.type}; planned: {types}")
     achieved = sum(count for kind, count in achieved_counts(nodes).items() if gate.counts(kind))
     share = 100 * achieved / (planned + lost)
     found = f"{achieved} of {planned + lost} nodes ({share:.1f} %)"

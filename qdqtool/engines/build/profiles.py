@@ -28,7 +28,7 @@ class ShapeOptions:
         min: Smallest shapes.
         opt: Shapes to optimize for.
         max: Largest shapes.
-        fixed: Shapes that are smallest, optimal and largest at once.
+        fixed: Shapes that are used as smallest, optimal and largest shape.
     """
 
     min: Shapes = field(default_factory=dict)
@@ -38,7 +38,7 @@ class ShapeOptions:
 
 
 def check_shapes(proto: onnx.ModelProto, options: ShapeOptions) -> None:
-    """Check that the shapes that the user gave fit the inputs."""
+    """Check that the user's shapes fit the inputs."""
     _check_given(_input_dims(proto), options)
 
 
@@ -150,7 +150,7 @@ def _given(name: str, options: ShapeOptions) -> InputProfile | None:
 
 
 def _adapted(profile: InputProfile, dims: Dims, settled: Mapping[str, Sizes]) -> InputProfile:
-    """Return the measured shapes, with the given size for symbols that a given shape decides."""
+    """Return the measured shapes; where a given shape decides the size of a symbol, the symbol has this size."""
     symbols = [dim if isinstance(dim, str) else "" for dim in dims]
     measured = zip(symbols, profile.min, profile.opt, profile.max, strict=True)
     return _profile(profile.name, [settled.get(symbol, (low, best, high)) for symbol, low, best, high in measured])
@@ -184,7 +184,7 @@ def _profile(name: str, sizes: Sequence[Sizes]) -> InputProfile:
 def _missing(
     proto: onnx.ModelProto, inputs: Mapping[str, Dims], symbols: Mapping[str, Sizes], given: Shapes
 ) -> UsageError:
-    """Return the error for inputs that have a dynamic dimension without a size; the others are given."""
+    """Return the error for ``inputs``, which have dynamic dimensions without a size; others are ``given``."""
     name = next(iter(inputs))
     unknown = [
         f"{axis} ({dim})" if dim else str(axis)

@@ -117,7 +117,7 @@ class FaultLocator:
         return main[number] if number < len(main) and main[number].op_type == op_type else None
 
     def _making(self, words: str) -> NodeView | None:
-        """Return the node with an output named ``words``, or whose name and an underscore begin ``words``."""
+        """Return the node with the output ``words``, or with the longest output that ``words`` extends by ``_``."""
         # TensorRT names a node without a name after its first output (``node_of_y``), and the layers of this node after
         # that (``node_of_y_elu``).
         made = {output: node for node in self._nodes for output in node.proto.output if output}
@@ -223,7 +223,7 @@ def _cause(attempt: FailedBuild) -> Refusal | None:
 
 
 def _try_float(builder: TensorRT, request: EngineRequest) -> tuple[bool, str]:
-    """Return whether the float model fails, and a remark on that."""
+    """Return whether the float model fails too, and a remark about it."""
     try:
         stripped = strip_from(request.model)
         if stripped.report.kept:
@@ -246,7 +246,7 @@ def _try_float(builder: TensorRT, request: EngineRequest) -> tuple[bool, str]:
 
 
 def _folding_option(request: EngineRequest) -> str:
-    """Return the options that fold an ``If`` node of the model; empty where no options do."""
+    """Return the options that fold an ``If`` node of the model; empty if no options fold one."""
     model = request.model
     shapes = {profile.name: profile.opt for profile in request.profiles} or _declared(model)
     values = deciding_values(ModelIndex.of(model))

@@ -14,7 +14,7 @@ from qdqtool.results import Report
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedEntry:
-    """An entry of a plan whose pair several nodes read.
+    """A plan entry for a Q/DQ pair that several nodes read.
 
     Attributes:
         tensor: The tensor.
@@ -98,7 +98,7 @@ class Conversions:
 
     Attributes:
         proven: The conversions that the dump proves, in the order of the kernels.
-        unknown: Tensors that may not exist, since the GPU decides this; they are not counted.
+        unknown: Tensors whose existence the GPU decides at first use; they are not counted.
     """
 
     proven: tuple[Conversion, ...] = ()

@@ -1,9 +1,9 @@
 """Check an engine against its manifest, and the manifest against this machine: one function for each check.
 
-A check that is not possible on this machine is reported with the reason, so that it is not mistaken for passed.
+A check that is not possible on this machine does not count as passed: it is reported with the reason.
 
-The layout of the header was found by comparing engines of releases 1.4.0.76, 1.6.1.120 and 1.7.1.116, each for single
-and for several compute capabilities: nothing else changed these bytes. All numbers are little-endian.
+The layout of the header was found by comparing engines of releases 1.4.0.76, 1.6.1.120 and 1.7.1.116, built for one and
+for several compute capabilities. Nothing else changed these bytes. All numbers are little-endian.
 
 ====== ==== =======
 offset size content

@@ -58,9 +58,9 @@ class LayerComparison:
 def compare_layers(layers: Sequence[LayerTime], against: Sequence[LayerTime]) -> LayerComparison:
     """Group the layers of two engines.
 
-    Fusions differ: a float engine may have one layer for Conv and Relu, and an int8 engine two. So layers form a group
-    if ONNX nodes that both engines have connect them. Q and DQ nodes connect nothing, because a float engine lacks
-    them. A layer without known nodes is matched by its name.
+    Fusions differ: a float engine may have one layer for Conv and Relu, and an int8 engine two. So layers of both
+    engines that share ONNX nodes, directly or through other layers, form a group. Q and DQ nodes do not count, because
+    a float engine lacks them. A layer without known nodes is matched by its name.
     """
     common = _keys(layers) & _keys(against)
     groups = [_group(mine, theirs) for mine, theirs in _components(layers, against, common)]
@@ -117,7 +117,7 @@ def require_comparable(engine: Runner, against: Runner) -> None:
     """Check that two engines were made from the same network.
 
     Raises:
-        UsageError: The engines have different names or ranks of inputs or outputs, or different clocks measure them.
+        UsageError: The engines have different names or ranks of inputs or outputs, or were timed with different clocks.
     """
     _require_same("inputs", _described(engine), _described(against))
     _require_same("outputs", sorted(engine.outputs), sorted(against.outputs))
@@ -129,18 +129,18 @@ def require_comparable(engine: Runner, against: Runner) -> None:
 
 
 def require_order(planned: dict[str, int] | None, against: dict[str, int] | None) -> None:
-    """Refuse to compare a float engine with a quantized engine as ``--against``.
+    """Refuse a float engine if the engine of ``--against`` is quantized.
 
     Args:
         planned: The number of nodes planned for each quantized type, from the manifest; None without a manifest.
-        against: The same for the engine of ``--against``.
+        against: The same numbers for the engine of ``--against``.
 
     Raises:
         UsageError: The two engines were mixed up: a gate would require the float engine to be faster.
     """
     if planned is not None and not planned and against:
         raise UsageError(
-            "ENGINE is a float engine, and --against is a quantized one: they are exchanged",
+            "ENGINE is a float engine, and --against is a quantized one: the order is wrong",
             hint="name the quantized engine first, and the float one with --against",
         )
 

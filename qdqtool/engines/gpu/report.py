@@ -54,7 +54,7 @@ class EngineTimes:
 
     Attributes:
         engine: The engine or model that ran.
-        measured_by: ``gpu`` for events on the GPU, without copies; ``host`` for the processor's clock, with copies.
+        measured_by: ``gpu``: events on the GPU, which exclude copies; ``host``: the processor's clock, with copies.
         times: Percentiles of the times of one inference.
         clocks: The clocks of the GPU after each round; empty if they are unknown.
         layers: Its layers in the order in which they run; empty if the library does not report them.

@@ -8,7 +8,7 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.samples.signature import InputSpec
 
 Clock = Literal["gpu", "host"]
-"""What measures times: events on the GPU, without copies; or the processor's clock, with copies."""
+"""The clock that measures times: events on the GPU exclude copies, and the processor's clock includes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class LayerTime:
 
 
 def with_nodes(layers: Sequence[LayerTime], nodes: Mapping[str, tuple[str, ...]]) -> tuple[LayerTime, ...]:
-    """Return the layers; a layer without ONNX nodes gets those that ``nodes`` has for its name."""
+    """Return the layers; a layer without ONNX nodes gets the nodes that ``nodes`` lists under its name."""
     return tuple(layer if layer.nodes else replace(layer, nodes=nodes.get(layer.name, ())) for layer in layers)
 
 
@@ -39,7 +39,7 @@ class Runner(Protocol):
     version: str
     """Version of that library."""
     clock: Clock
-    """What measures the times of :meth:`time`."""
+    """The clock of :meth:`time`."""
     inputs: tuple[InputSpec, ...]
     """Its inputs with name, type and shape; a dynamic extent is None."""
     outputs: tuple[str, ...]

@@ -49,12 +49,12 @@ def of_tensorrt(name: str, tensor: str) -> Type:
 
 
 def of_onnx(name: str, tensor: str) -> Type:
-    """Return the NumPy type of a type of ONNX Runtime, such as ``tensor(float16)``; arguments as above."""
+    """Return the NumPy type of a type of ONNX Runtime, such as ``tensor(float16)``; see :func:`of_tensorrt`."""
     return _found(_ONNX, name, tensor)
 
 
 def fed_as(dtype: Type) -> Type:
-    """Return the type of samples for inputs of ``dtype``: float32 for bfloat16, as everywhere in qdqtool."""
+    """Return the type in which samples for inputs of ``dtype`` are given: float32 for bfloat16, else the same type."""
     return FLOAT32 if dtype == BFLOAT16 else dtype
 
 
@@ -65,7 +65,7 @@ def _found(types: Mapping[str, Type], name: str, tensor: str) -> Type:
 
 
 _PROFILE = 0
-"""The optimization profile in use: a new execution context selects it, and ``build`` makes no other profile."""
+"""The optimization profile in use: the first one, which a new execution context selects."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ def new_profiler(trt: Any) -> Any:
 
 
 def new_allocator(trt: Any, reserve: Reserve) -> Any:
-    """Return an allocator for outputs whose shapes are known only when the engine has run.
+    """Return an allocator for outputs whose shapes are known only after a run.
 
     After a run, the attribute ``shapes`` has these shapes by name. The attribute ``error`` is the reason why memory was
     missing, or None.

@@ -36,8 +36,8 @@ class TimingOptions:
     Attributes:
         rounds: Number of rounds; every engine is timed in each round.
         runs: Number of timed inferences of an engine in a round.
-        warm_up: Number of untimed inferences before them.
-        profiled: Number of inferences with a profiler after all rounds; times of layers are their mean.
+        warm_up: Number of untimed inferences before the timed ones.
+        profiled: Number of inferences with a profiler after all rounds; the time of a layer is its mean over them.
     """
 
     rounds: int = 10

@@ -19,7 +19,7 @@ class EngineRequest:
         engine: File to write; the caller renames it after the build has succeeded.
         targets: Compute capabilities such as ``8.6``; empty for the GPU in this machine.
         profiles: Shapes of the dynamic inputs, for all optimization profiles.
-        values: Values from the user for inputs that decide shapes, in place of extents.
+        values: The user's values for inputs that decide shapes; the entries contain these values instead of extents.
         measured_values: Values of integer inputs in the data, which every profile uses for inputs that decide shapes.
         profile_count: Number of optimization profiles.
         deployment: Options for the deployment of the engine.
@@ -88,7 +88,7 @@ class BuildRefusedError(GateError):
 
 
 class BuilderFailedError(BuildRefusedError):
-    """The builder's process crashed, ran out of time or out of memory; no engine was left.
+    """The builder's process crashed, ran out of time or out of memory; no engine was written.
 
     Attributes:
         how: How the process ended, in words: ``crashed with SIGSEGV while building``.

@@ -86,13 +86,13 @@ class DeploymentOptions:
             build.
         error_on_timing_cache_miss: Fail if the timing cache lacks a kernel, instead of measuring it.
         refit: Build an engine whose weights can be replaced.
-        strip_weights: Leave the weights out of the engine; a refit brings them back.
+        strip_weights: Leave the weights out of the engine; a refit adds them.
         version_compatible: Build an engine that later releases of the same major version can run too.
         exclude_lean_runtime: Leave the lean runtime out of a version-compatible engine.
         weight_streaming: Build an engine whose weights may stay in host memory.
 
     Raises:
-        UsageError: A value is illegal, or an option needs another one.
+        UsageError: A value is illegal, or an option needs another option.
     """
 
     builder_optimization_level: int | None = _option(
@@ -138,7 +138,7 @@ class DeploymentOptions:
             raise UsageError("--error-on-timing-cache-miss needs a timing cache", hint="add `--timing-cache-file FILE`")
 
     def without(self, idle: Collection[str]) -> "DeploymentOptions":
-        """Return these options, without a timing cache if ``idle`` has its option of the command line."""
+        """Return these options, without the timing cache if ``idle`` contains ``--timing-cache-file``."""
         if spelled("timing_cache_file") not in idle:
             return self
         return replace(self, timing_cache_file=None, error_on_timing_cache_miss=False)

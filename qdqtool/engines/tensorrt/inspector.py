@@ -160,7 +160,7 @@ class _LayerWeights(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Layer(msgspec.Struct, frozen=True, kw_only=True):
-    """A kernel, or a step without a kernel."""
+    """One layer of an engine: a kernel, or a step without a kernel."""
 
     name: str = msgspec.field(name="Name")
     layer_type: str = msgspec.field(name="LayerType")

@@ -146,7 +146,7 @@ class LayersFile(msgspec.Struct, frozen=True, kw_only=True, rename="pascal"):
     Attributes:
         schema_version: Always 1 today.
         layers: The kernels in the order in which they run.
-        dump: The builder's own text, in its own form.
+        dump: The builder's own text, unchanged.
     """
 
     schema_version: int = msgspec.field(name="schema_version")

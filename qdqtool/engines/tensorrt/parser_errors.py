@@ -49,7 +49,7 @@ _GRAPH_TYPES = {
 }
 _NAME = re.compile(r"\S+")
 _LONGEST_NAME, _LONGEST_MESSAGE = 512, 4096
-"""Characters that are searched: some patterns take time in the square of a length. Real messages have below 1,000."""
+"""Number of characters that are searched: some patterns take quadratic time. Real messages have fewer than 1,000."""
 _LISTED = frozenset({"or", *_GRAPH_TYPES, *TRT_TYPES})
 
 
@@ -95,12 +95,12 @@ def _explained_by(known: KnownRefusal, found: re.Match[str], refusal: Refusal) -
 
 
 def _without_entry(refusal: Refusal) -> Refusal:
-    """Return a refusal for a message that is in no entry: an empty or unknown message."""
+    """Return a refusal for an empty message, or for a message without an entry in the table."""
     if refusal.message not in {"", _UNSUPPORTED}:
         return replace(refusal, reason=_own_words(refusal.message), explained=False)
     if refusal.op_type in _QDQ:
         # An empty zero point name gives "Invalid Node - QuantizeLinear_3" and no reason, which strip_noise removes.
-        reason = "the parser gives no reason; a zero point given as the empty name '' is one that it does not name"
+        reason = "the parser gives no reason; a known cause is a zero point with the empty name ''"
         return replace(refusal, reason=reason, hint=_EMPTY_NAME_HINT, rules=("QT404", "QS008", "QP103"))
     if refusal.op_type is None:
         return replace(refusal, reason="no reason was given", explained=False)

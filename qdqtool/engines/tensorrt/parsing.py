@@ -1,10 +1,11 @@
-"""Functions of the child processes on a TensorRT module: make networks, read and find errors, check and set options.
+"""Use a TensorRT module in the child processes: make networks, read and find errors, check and set options.
 
 It imports only the standard library, like the child processes.
 
-TensorRT is imported only in child processes, and may not be installed. So these types name its classes only for the
-type checker. ``tests/support/tensorrt_api/stubs`` has the interface of NVIDIA's bindings for every supported release;
-``tests/engines/tensorrt/test_parsing_product.py`` checks the code of the child processes against each release.
+TensorRT is imported only in child processes, and may not be installed. So the types in this module refer to its classes
+only for the type checker. ``tests/support/tensorrt_api/stubs`` has the interface of NVIDIA's bindings for every
+supported release; ``tests/engines/tensorrt/test_parsing_product.py`` checks the code of the child processes against
+each release.
 """
 
 from pathlib import Path
@@ -159,7 +160,7 @@ def set_options(
 
 
 def write_cache(config: "tensorrt.IBuilderConfig", wanted: Options) -> None:
-    """Replace the timings that were read by those of the build."""
+    """Write the timings of the build to the file of the timing cache."""
     if wanted["timing_cache"] is not None:
         Path(wanted["timing_cache"]).write_bytes(bytes(config.get_timing_cache().serialize()))
 

@@ -88,7 +88,7 @@ def _is_node(entry: str, node: NodeView) -> bool:
 
 
 def _call_path(scope: Scope) -> tuple[list[str], str | None]:
-    """Return the callers that the parser writes after a node of ``scope``, and the local function around them."""
+    """Return the callers that the parser appends to node names in ``scope``, and the local function around it."""
     path: list[str] = []
     here: Scope | None = scope
     while here is not None:
@@ -102,7 +102,7 @@ def _call_path(scope: Scope) -> tuple[list[str], str | None]:
 
 
 def computes_in(kernel: Kernel) -> str:
-    """Return the type in which a kernel multiplies: that of its operands if two are quantized, else a float type.
+    """Return the type in which a kernel multiplies: the type of its operands if two are quantized, else a float type.
 
     The type is ``…-weight-only`` for a kernel that reads one packed constant, unpacks it and multiplies floats. It is
     ``unknown`` if the builder does not give the type of an operand.
@@ -167,7 +167,7 @@ def _fault_of_the_model(entry: PlannedNode) -> str | None:
         (entry.node.is_op("ConvTranspose"), "ConvTranspose always runs in float, even with Q/DQ"),
         (axis is not None, f"its weight has scales along axis {axis}, which is not the output-channel axis"),
         (entry.per_axis_activation, "its activation has more than one scale; kernels take per-tensor activations"),
-        (entry.cast, "a Cast stands between a DequantizeLinear and the node"),
+        (entry.cast, "there is a Cast between a DequantizeLinear and the node"),
     )
     return next((words for is_so, words in faults if is_so), None)
 

@@ -24,10 +24,10 @@ _TIMING_CACHE = "timing.cache"
 PACKAGE_ROOT = Path(__file__).resolve().parents[3]
 Child = subprocess.Popen[bytes]
 OUT_OF_MEMORY = re.compile(r"std::bad_alloc|MemoryError|Resource temporarily unavailable|Cannot allocate memory")
-"""In messages of a process that gets no memory, or no thread, from the system."""
+"""Matches messages of a process to which the system gives no memory or no thread."""
 
 STUCK_SECONDS = 60.0
-"""A process that uses no processor time for so long waits for itself, as threads do after a failed allocation."""
+"""A process without processor time for so long is stuck: its threads wait for each other after a failed allocation."""
 
 _STAGES = {"start": "starting", "parse": "parsing the model", "build": "building", "write": "writing the engine"}
 
@@ -77,7 +77,7 @@ def run(module: str, request: EngineRequest, *, inspect: bool, title: str) -> Ou
                 title,
                 f"was stopped after {STUCK_SECONDS:g} s without processor time while {_doing(facts)}",
                 _stage(facts),
-                hint="its threads wait for each other, as after an allocation that failed: give it more memory",
+                hint="its threads wait for each other, as after a failed allocation: give it more memory",
             ) from None
         except subprocess.TimeoutExpired:
             facts = _collect(folder).facts
@@ -194,7 +194,7 @@ def _wait(child: Child, seconds: float) -> int:
 
 
 def _processor_time(process: int) -> tuple[str, ...] | None:
-    """Return the processor time of a process in ticks, or None if the system does not tell."""
+    """Return the processor time of a process in ticks, or None if the system does not report it."""
     with contextlib.suppress(OSError):
         # The name of the program, in brackets, may contain spaces; user and system time are fields 14 and 15.
         return tuple(Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[11:13])
@@ -256,7 +256,7 @@ def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> QdqError:
         return lack_of_memory(title, f"{shortage[0]} while {doing}")
     # Popen returns the negative signal number for a process that a signal ended.
     if -code == signal.SIGKILL:
-        how = f"was killed (SIGKILL) while {doing}, as a system does that has no memory left"
+        how = f"was killed (SIGKILL) while {doing}, as a system without free memory does"
         hint = "give it more memory, or smaller shapes with --opt-shapes and --max-shapes"
     elif code < 0:
         how = f"crashed with {signal_name(-code)} while {doing}"

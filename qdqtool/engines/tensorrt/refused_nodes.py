@@ -1,6 +1,7 @@
-"""Find every node that a parser refuses although it names one at a time: refused nodes are removed one by one.
+"""Find every node that a parser refuses: it names one node at a time, so refused nodes are removed one by one.
 
-The search for further refused nodes begins after the first refusal was recorded: a failure loses only their names.
+The search for further refused nodes begins after the first refusal was recorded. If it fails, only the further nodes
+are lost.
 """
 
 import time

@@ -105,8 +105,8 @@ class TensorRT:
         remark: The machines on which it works.
         capabilities: Compute capabilities that it can build for; empty if it always builds for the GPU in the machine.
         needs_gpu: Whether it needs a GPU to build, and inspects engines on this GPU.
-        idle_options: Deployment options of its API that do not change the engine. Such a timing cache is not used;
-            other options are passed on, so that the builder can refuse their values.
+        idle_options: Deployment options that the API has but that do not change the engine. A timing cache among them
+            is not used. The other options are passed on, so that the builder can refuse their values.
     """
 
     id: str

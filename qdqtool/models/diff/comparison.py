@@ -18,7 +18,7 @@ from qdqtool.models.graph.scope import display
 
 @dataclass(slots=True)
 class _Found:
-    """A step, and the sites that share one result of the comparison."""
+    """A step, and the sites at which its comparison has the same result."""
 
     side: Side
     step: QdqStep
@@ -79,12 +79,12 @@ class Comparison:
         )
 
     def _different(self) -> set[QdqNode]:
-        """Return the first node of each step that some reader in the second model lacks or has in a different form."""
+        """Return the first node of each step that was removed or changed for some reader in the second model."""
         removed, changed = (step for _, step in self._removed), (step for step, _ in self._changed)
         return {step.first for step in (*removed, *changed)}
 
     def _disturbed(self, lost: set[QdqStep]) -> Iterator[DisturbedReader]:
-        """Yield the readers that get different values, except those whose pairs were lost or changed."""
+        """Yield the readers that get different values although none of their pairs was lost or changed."""
         listed = lost | {before for before, _ in self._changed}
         for scope in self._before.index.view.scopes:
             for site in filter(computes, sites(scope)):

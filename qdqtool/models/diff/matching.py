@@ -1,8 +1,8 @@
 """The sites of two models that read tensors, and the matching of nodes by name or by structure.
 
 The structure of a node is everything above and below it in the graph. Q and DQ nodes are skipped, and constants count
-only by shape. Therefore a float model and its quantized version have equal structure. The values of constants
-distinguish layers that differ in nothing else.
+only by shape. Therefore a float model and its quantized version have equal structure. Layers that differ only in the
+values of their constants are matched by these values.
 """
 
 from collections import Counter
@@ -153,7 +153,7 @@ class Structure:
             self._add_below(scope)
 
     def twins(self) -> list[NodeView]:
-        """Return the nodes that are computed alike from equal inputs and constants of equal shapes."""
+        """Return the nodes that have the same operators, inputs and constant shapes above them as another node."""
         count = Counter(self._up.values())
         return [node for node, up in self._up.items() if count[up] > 1 and not is_qdq(node)]
 

@@ -38,7 +38,7 @@ def changes(before: Side, first: QdqStep, after: Side, second: QdqStep) -> tuple
     """Return the differences between two steps at the same place.
 
     A weight may be stored as codes before a DQ or as float before Q and DQ. Two such weights are equal if codes, scales
-    and zero points are.
+    and zero points are equal.
     """
     found = [*_node_changes(before, first.main, after, second.main)]
     if first.quantize is not None and second.quantize is not None and not found:

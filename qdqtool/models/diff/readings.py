@@ -86,7 +86,7 @@ class Passed:
 def reading(side: Side, value: Value | None) -> tuple[Passed, ...]:
     """Return the steps that ``value`` passed since the last operator that computes something, the nearest first.
 
-    A step that repeats its neighbor counts once: quantizing twice with the same constants is quantizing once.
+    A step that repeats its neighbor counts once: quantizing twice with the same constants gives the same codes.
     """
     found: list[Passed] = []
     moves = 0
@@ -113,5 +113,5 @@ def commutes(node: NodeView) -> bool:
 
 
 def computes(site: ReadSite) -> bool:
-    """Return whether the reader at a site computes with the values, which means more than moving them."""
+    """Return whether the reader at a site computes with the values, instead of only moving them."""
     return site.node is None or site.index != 0 or not commutes(site.node)

@@ -35,7 +35,7 @@ class DataFile:
     Attributes:
         name: Name of the file.
         bytes: Size of the file.
-        sha256: SHA-256 in hexadecimal; None if it was not computed, because the file is large and not read otherwise.
+        sha256: SHA-256 in hexadecimal; None if it was not computed: the file is large, and nothing else reads it.
     """
 
     name: str

@@ -78,7 +78,7 @@ def moved_from(value: Value) -> Iterator[Value]:
 
 
 def computing_nodes(node: NodeView) -> Iterator[NodeView]:
-    """Yield the nodes that compute with the input of ``node``: its readers if it only reorders axes, else itself."""
+    """Yield the nodes that compute with the input of ``node``: its readers if it only reorders axes, else ``node``."""
     output = node.output()
     if not traits(node).reorders_axes or output is None:
         yield node

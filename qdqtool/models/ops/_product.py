@@ -52,7 +52,7 @@ class ChannelLayout(enum.Enum):
 
 
 LEAST_CHANNELS = 16
-"""A layer needs this many channels to benefit, because kernels pad channels to tiles of 16 or 32."""
+"""A layer needs this many channels to benefit from quantization, because kernels pad channels to tiles of 16 or 32."""
 
 
 class ProductOp(QuantizableOp):
@@ -64,8 +64,8 @@ class ProductOp(QuantizableOp):
         two_activations: Whether kernels also multiply two activations, instead of an activation and a weight.
         channel_layout: The channel axis of the activation and of the result; None if the weight is never rescaled.
         activation_rank: The only possible rank of the activation; None if several ranks are possible.
-        is_matrix_product: Whether it is defined as a product of two matrices. TensorRT for RTX computes only these
-            operators with a float activation and a packed weight, with int8 and int4, or with fp4.
+        is_matrix_product: Whether it is defined as a product of two matrices. Only for these operators TensorRT for RTX
+            has kernels for a float activation and a packed weight, for int8 and int4, and for fp4.
         is_convolution: Whether it is a convolution; its kernel pads the activation with zeros.
         packs_channels: Whether weight-only kernels accept a scale for each output channel of the weight.
         fuses_add: Whether TensorRT adds another tensor to its result in the same kernel.
@@ -94,8 +94,8 @@ class ProductOp(QuantizableOp):
     def gains(self, channels: tuple[int, int]) -> bool:
         """Return whether a layer with these numbers of input and output channels benefits from quantized kernels.
 
-        A convolution applies its weight at many positions, so one large side is enough. The first layer of an image
-        model has 3 input channels. A matrix product with a short side takes little time. As the last layer of a
+        A convolution applies its weight at many positions, so one large number is enough: the first layer of an image
+        model has 3 input channels. A matrix product with a small number takes little time. As the last layer of a
         classifier it is also the most sensitive to rounding.
         """
         side = min(channels) if self.two_activations else max(channels)

@@ -18,8 +18,8 @@ class Span:
     Attributes:
         low: Lower bound of the values; minus infinity if unknown.
         high: Upper bound of the values; infinity if unknown.
-        width: Largest difference between two values of one channel. It is less than ``high - low`` if channels are
-            shifted against each other (after a bias), or after a function that is constant in places.
+        width: Largest difference between two values of one channel. It is less than ``high - low`` after a bias that
+            shifts each channel differently, or after a function that is constant in some intervals.
         axis: The channel axis; None if ``width`` holds for any two values of the tensor.
         source: The Q or DQ whose range determines the width; None if there is none.
     """
@@ -41,7 +41,7 @@ class Span:
         return max(abs(self.low), abs(self.high))
 
     def on(self, axis: ChannelLayout | None) -> "Span":
-        """Return the span for a tensor with this channel axis (None if unknown). Another axis loses the width."""
+        """Return the span for a tensor with this channel axis (None if unknown); another axis removes the width."""
         return self if self.axis in {None, axis} else Span(self.low, self.high, source=self.source)
 
     def between(self, low: float, high: float) -> "Span":
@@ -114,12 +114,12 @@ def of_known(combine: Callable[..., Span]) -> SpanRule:
 
 
 def same_span(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    """Return the span of the first input, for operators that make no other values."""
+    """Return the span of the first input, for operators that make no new values."""
     return spans[0]
 
 
 def union(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
-    """Return the span of the values of all inputs, which may occur in one channel."""
+    """Return the span of all inputs together; their values may occur in the same channel."""
     known = [span for span in spans if span is not None]
     if not known or len(known) < len(spans):
         return None

@@ -24,7 +24,7 @@ def pointwise(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> Chann
 
 
 def over_space(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
-    """Accept windows over the axes after the channel axis."""
+    """Accept a node with windows over the axes after the channel axis."""
     return layout if layout is ChannelLayout.FIRST else None
 
 
@@ -90,7 +90,8 @@ class ValueTraits:
         moves_values: Whether every float value of every output is a value of the first input, selected by position or
             by order. Then Q and DQ with one scale (and every monotonic function of single values) give the same result
             before and after the operator.
-        moves_values_if: For an operator that only moves values with some attributes: whether a node has those.
+        moves_values_if: For an operator that only moves values with some attributes: whether a node has these
+            attributes.
         passes_values: Whether the output has the values of the first input at the same positions; the type may change.
             This includes Dropout, because models run in inference mode.
         keeps_sign: Whether no output value is negative if no value of the first input is negative.
@@ -199,7 +200,7 @@ class KernelTraits:
 
 @dataclass(frozen=True, kw_only=True)
 class Traits(ValueTraits, ChannelTraits, IndexTraits, KernelTraits):
-    """All known traits of an operator. How it is quantized is in :class:`~qdqtool.models.ops.QuantizableOp`."""
+    """All known traits of an operator. :class:`~qdqtool.models.ops.QuantizableOp` describes how it is quantized."""
 
 
 UNKNOWN = Traits()

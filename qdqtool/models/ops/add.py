@@ -6,7 +6,7 @@ from qdqtool.models.ops._traits import Traits
 
 
 class _Add(QuantizableOp):
-    """Add. One input gets a pair; the graph decides which: the skip branch, not the branch from a Conv."""
+    """Add. One input gets a pair: the skip branch in the graph, not the branch from a Conv."""
 
     op_types = ("Add",)
     activation_inputs = (0, 1)

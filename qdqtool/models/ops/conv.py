@@ -17,7 +17,7 @@ dimensions: 4 x 8 and 1 x 32 run in fp8, 5 x 7 and 1 x 33 in float. int8 has no 
 
 
 class _Conv(ProductOp):
-    """Conv, with weight ``[M, C/group, k1, ...]``: output channels on axis 0. No kernel supports blocks of inputs."""
+    """Conv, with weight ``[M, C/group, k1, ...]``: output channels on axis 0. No kernel supports block scales."""
 
     op_types = ("Conv",)
     bias_input = 2

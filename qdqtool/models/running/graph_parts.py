@@ -1,6 +1,7 @@
-"""Cut a main graph into parts: before weighted operators, to know their inputs first; or to limit weights in a part.
+"""Cut a main graph into parts: before each weighted operator, or so that the weights of each part stay below a limit.
 
-A node that depends on no input is repeated in every part that needs its result, which may be as large as the weights.
+A node that depends on no input is repeated in every part that needs its result, because the result may be as large as
+the weights.
 """
 
 from abc import ABC, abstractmethod
@@ -132,7 +133,7 @@ class _Cutter(ABC):
         return Parts(tuple(self._parts), self.made)
 
     def constants_of(self, names: Iterable[str]) -> set[str]:
-        """Return these names, and the names of all tensors that they are computed from, as far as no input is read."""
+        """Return these names, and the names of all tensors from which they are computed without an input."""
         found: set[str] = set()
         rest = list(names)
         while rest:

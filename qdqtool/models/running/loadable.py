@@ -35,7 +35,7 @@ def require_loadable(result: Model, source: Model) -> None:
     if problem is not None and _problem(source) is None:
         raise ModelError(
             f"the result is not written, because the reference loads the model but not the result: {problem.message}",
-            hint="a fault of qdqtool, unless the model itself is at fault; `qdqtool validate MODEL` may show it",
+            hint="this is a fault of qdqtool or of the model; `qdqtool validate MODEL` may show it",
         )
 
 

@@ -2,7 +2,7 @@
 
 One sample is run again with every tensor readable. The search goes from the tensor back to its producers, as long as an
 input has NaN or infinity too. At a node with subgraphs the search continues inside, in the first iteration that made
-such a value. Intended infinities, as in attention masks, are not found unless they caused the damage.
+such a value. Intended infinities, as in attention masks, are reported only if they cause a NaN.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -162,7 +162,7 @@ def _describe_cause(reading: _Reading, value: Value, *, is_nan: bool) -> str:
     assert node is not None
     iteration = f" in iteration {', '.join(map(str, reading.iterations))}" if reading.iterations else ""
     cause = _bad_input(reading, node, _is_finite) if is_nan else None
-    made_of = f", of the infinities in '{cause.name}'" if cause is not None else ""
+    made_of = f", from the infinities in '{cause.name}'" if cause is not None else ""
     return f"first made by {node.op_type} '{node.label}', tensor '{value.qualified_name}'{iteration}{made_of}"
 
 

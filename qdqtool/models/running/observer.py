@@ -120,5 +120,5 @@ class Observer(Closing):
         self._session.close()
         self._values = [value for value in self._values if value not in given_up]
         self._open(self._values)
-        reason = "it stands in a loop with a tensor whose shape changes between iterations"
+        reason = "it is in a loop with a tensor whose shape changes between iterations"
         self._unreachable.update({tensor_key(value): reason for value in given_up})

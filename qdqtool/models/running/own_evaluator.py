@@ -5,8 +5,8 @@ nodes, constants and options as the whole, and runs in a :class:`qdqtool.models.
 a cut without loss. A Q or DQ of constants is evaluated once.
 
 ONNX Runtime's CPU provider computes in float32. It makes float32 copies of float16 weights, and packed copies of other
-weights. Measured with 1.31.1 on a decoder with 1.6 GB of float16 weights: 3.0 GB of anonymous memory. Without
-optimizations it is 1.9 GB, because each conversion then runs just before the node that reads its result. In a divided
+weights. Version 1.31.1 took 3.0 GB of anonymous memory for a decoder with 1.6 GB of float16 weights. Without
+optimizations it took 1.9 GB, because each conversion then runs just before the node that reads its result. In a divided
 model only the weights of one part are copied, and the others stay in their file.
 """
 

@@ -193,6 +193,6 @@ def _evaluate_qdq(entry: QdqNode, read: Read) -> Array:
         return dequantize(data, scale, granularity, zero_point, output_dtype=output_type_of(entry, scale))
     fmt = formats.by_onnx_type(entry.quantized_type or 0)
     if fmt is None:
-        raise ArgumentError(f"its quantized type {entry.quantized_type} is none that we evaluate")
+        raise ArgumentError(f"qdqtool cannot evaluate its quantized type {entry.quantized_type}")
     saturate = bool(entry.node.attribute("saturate", 1))
     return quantize(data, scale, fmt, granularity, zero_point, precision=precision_of(entry), saturate=saturate)

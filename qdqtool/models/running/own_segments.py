@@ -257,6 +257,6 @@ class _Builder:
 def _check_crossing(name: str, elem_type: int | None) -> None:
     if elem_type in ABSENT_TYPES:
         raise CapabilityError(
-            f"tensor '{name}' of type {type_name(elem_type)} is read in a body or function, where only ONNX Runtime "
-            "evaluates, and it has no such type"
+            f"tensor '{name}' of type {type_name(elem_type)} is read in a body or function; only ONNX Runtime "
+            "evaluates these, and it lacks this type"
         )

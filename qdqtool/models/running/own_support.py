@@ -186,7 +186,7 @@ def _check_schemas(view: GraphView, own: Mapping[NodeKey, OwnNode]) -> None:
         if _since(node) > NEWEST_OPSET and not _same_but_for_types(node):
             raise CapabilityError(
                 f"the model's opset is {node.scope.opset}; ONNX Runtime knows it up to {NEWEST_OPSET}, and node "
-                f"'{node.label}' ({node.op_type}) means something that is newer"
+                f"'{node.label}' ({node.op_type}) uses a newer definition of its operator"
             )
 
 

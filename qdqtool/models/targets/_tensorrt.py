@@ -87,8 +87,8 @@ CHANGES = (
         summary="several scales without an axis are read along axis 1, as ONNX says, not 0; blocks of two dimensions "
         "(TRT_BlockQuantize, TRT_BlockDequantize, TRT_DynamicQuantize); RMSNormalization, RotaryEmbedding, "
         "TensorScatter",
-        evidence="changelog of the parser for the operators; its source for the axis, which is 0 in the state of 10.10 "
-        "and 1 in that of 10.15: the release between that changed it is not known",
+        evidence="changelog of the parser for the operators; source of the parser for the axis: 0 in 10.10, 1 in 10.15 "
+        "(the release that changed it is not known)",
         brings=frozenset(
             {
                 "RMSNormalization",

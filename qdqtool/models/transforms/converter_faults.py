@@ -1,8 +1,8 @@
 """The faults of onnx's version converter: silent changes of meaning, crashes, and clashes of invented names.
 
 Measured with onnx 1.23.2 by about 100 one-node models (``tests/models/transforms/test_opset.py``), which ran in ONNX
-Runtime 1.31 before and after conversion. All results but those below were bit-equal. The converter does not check the
-types of attributes; a string in place of a list ends the process.
+Runtime 1.31 before and after conversion. Except for the faults below, all results were bit-equal. The converter does
+not check the types of attributes; a string in place of a list ends the process.
 
 The converter invents tensor names such as ``_v_4`` and ``<output>_intermediate`` without checking whether the model
 already has them. Therefore it is given a stand-in: in every scope, every tensor has a unique name that the converter
@@ -52,7 +52,7 @@ class ConverterInput:
 
 
 def encode(view: GraphView, scope: Scope) -> ConverterInput:
-    """Make the stand-in of a graph and of the subgraphs that the converter converts: those of default-domain nodes.
+    """Make the stand-in of a graph and of the subgraphs of its default-domain nodes, which the converter converts too.
 
     Args:
         view: The index of the model.
@@ -237,7 +237,7 @@ def _nearest_mode(index: ModelIndex, node: NodeView, version: int) -> str:
     raise _refusal(
         node,
         version,
-        "its scales are not constant, or grow the image one way and shrink it another, rounding differently",
+        "its scales are not constant, or they enlarge one axis and shrink another, which rounds differently",
     )
 
 

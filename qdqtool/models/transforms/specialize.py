@@ -113,7 +113,7 @@ def specialize(
 
 
 def require_fitting(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Refuse shapes of inputs with which a node contradicts its operator, where no node did without them."""
+    """Refuse input shapes with which a node contradicts its operator, if no node does so without them."""
     index = ModelIndex.of(fix_inputs(model, input_shapes).model)
     wrong = index.types.contradictions_of_inferred
     if not input_shapes or not wrong or ModelIndex.of(model).types.contradictions_of_inferred:
@@ -121,7 +121,7 @@ def require_fitting(model: Model, input_shapes: Mapping[str, tuple[int, ...]]) -
     node = index.view.scope(wrong[0].scope).nodes[wrong[0].position]
     raise UsageError(
         f"the shapes of the inputs do not fit together at {node.op_type} node '{node.label}': {wrong[0].text}",
-        hint="leave the shapes out: then those of the data are used, and a command without data proposes shapes",
+        hint="leave the shapes out: then the shapes of the data are used, and a command without data proposes shapes",
     )
 
 

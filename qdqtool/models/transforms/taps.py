@@ -62,8 +62,8 @@ class Tap:
     Attributes:
         output: Name of the graph output that holds the tensor.
         hops: The path from the main graph to the tensor: a hop for each subgraph and call, outermost first. Empty in
-            the main graph. Tensors of one scope in one place have equal hops; in an enclosing scope, hops are a prefix
-            of these.
+            the main graph. Tensors of one scope that are read in one place have equal hops. Tensors of an enclosing
+            scope have a prefix of these hops.
         stacked: Number of leading axes that count loop iterations, outermost first. If no iteration or branch with the
             tensor ran, the output is empty.
     """
@@ -223,7 +223,7 @@ class _Lifter:
         return owner.output[-1]
 
     def _returnable(self, scope: Scope, name: str) -> str:
-        """Return ``name``. If it is a formal input or output already, return the name of a copy: names are unique."""
+        """Return ``name``, or the name of a copy if ``name`` is a formal input or output already."""
         formal = self._formal[scope.path]
         if name not in formal:
             formal.add(name)

@@ -249,7 +249,7 @@ def test_a_q_to_a_type_that_nothing_is_quantized_to_says_so(kind: int) -> None:
     entry = ModelIndex.of(pair_model(kind)).qdq.nodes[0]
     check, zero = NodeCheck(entry), np.zeros((), helper.tensor_dtype_to_np_dtype(kind))
     compare(check, X, {entry.data: X, entry.scale: np.float32(1), entry.zero_point: zero}.get, None)
-    assert (check.was_checked, check.problem) == (False, f"its quantized type {kind} is none that we evaluate")
+    assert (check.was_checked, check.problem) == (False, f"qdqtool cannot evaluate its quantized type {kind}")
 
 
 @pytest.mark.parametrize("has_q", [True, False])

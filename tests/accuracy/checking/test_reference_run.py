@@ -102,7 +102,7 @@ g (float[n] x) => (float[m] y)
 
 def test_nodes_that_cannot_be_observed_say_why() -> None:
     found = checks(ran(text_model(LOOP), [[1, 2]]))
-    reason = "it stands in a loop with a tensor whose shape changes between iterations"
+    reason = "it is in a loop with a tensor whose shape changes between iterations"
     assert {name: check.problem for name, check in found.items() if not check.was_checked} == {
         "lq": reason,
         "ld": reason,

@@ -82,7 +82,7 @@ def test_a_share_is_enough_where_it_is_equal(good: int, bad: int, percent: float
 @pytest.mark.parametrize("percent", [0, 50])
 def test_a_model_that_plans_nothing_for_the_type_misses_the_gate(percent: float) -> None:
     result = gate_result(PrecisionGate("int4", percent), nodes(("int8", "int4")))
-    assert (result.passed, result.found) == (False, "no node is planned for int4; there are: int8")
+    assert (result.passed, result.found) == (False, "no node is planned for int4; planned: int8")
 
 
 @pytest.mark.parametrize(

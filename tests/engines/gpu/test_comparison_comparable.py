@@ -41,5 +41,5 @@ def test_any_order_but_the_reverse_will_do(mine, theirs):
 
 
 def test_a_float_engine_in_the_place_of_the_quantized_one_is_refused():
-    with pytest.raises(UsageError, match="they are exchanged"):
+    with pytest.raises(UsageError, match="the order is wrong"):
         require_order({}, {"int8": 3})

@@ -152,7 +152,7 @@ FAULTS = {
         lambda: conv(x_axis=1),
         "its activation has more than one scale; kernels take per-tensor activations",
     ),
-    "cast": (through_cast, "a Cast stands between a DequantizeLinear and the node"),
+    "cast": (through_cast, "there is a Cast between a DequantizeLinear and the node"),
     "nothing": (conv, "the builder chose a float kernel"),
 }
 
@@ -405,7 +405,7 @@ CASES = {
         *(lambda: matmul(kind=INT4, axis=0, block=64), "int8 x int4"),
         *("int8", "converted to int8"),
     ),
-    "cast in between": (through_cast, "int8", "float32", "a Cast stands"),
+    "cast in between": (through_cast, "int8", "float32", "there is a Cast"),
     "max pool in between": (through_maxpool, "int8", "int8", ""),
     "attention": (attention, "int8", "int8", ""),
     "hostile name": (hostile, "int8", "int8", ""),

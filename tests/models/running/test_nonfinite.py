@@ -115,7 +115,7 @@ def calibrated(tmp_path, text, samples, **more):
             "tensor 'z' is nan on sample 0, .*; first made by Sqrt .*, tensor 'z.body/r' in iteration 3",
         ),
         (FUNCTION, [0.25, 4], {}, "tensor 'q' is nan on sample 1, .*; first made by Sqrt 'inner', tensor 'my::Root/b'"),
-        (MASKED_ROW, [1], {}, "tensor 's' is nan .*; first made by Softmax 'weigh', .*, of the infinities in 'm'"),
+        (MASKED_ROW, [1], {}, "tensor 's' is nan .*; first made by Softmax 'weigh', .*, from the infinities in 'm'"),
         (BAD_WEIGHT, [1], {}, "tensor 'a' is nan on sample 0, .*; it comes from the constant 'broken'"),
         (MEANT_INFINITY, [1, -1], {}, "tensor 't' is nan on sample 1, .*; first made by Sqrt 'root'"),
     ],

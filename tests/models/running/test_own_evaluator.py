@@ -316,7 +316,7 @@ def test_an_operator_of_tensorrt_that_reads_no_codes_says_so() -> None:
             <ir_version: 13, opset_import: ["": 28]>
             g (float start, float limit, float delta) => (float[n] y) { y = Range (start, limit, delta) }
             """,
-            r"ONNX Runtime knows it up to 26, and node 'Range -> y' \(Range\) means something that is newer",
+            r"ONNX Runtime knows it up to 26, and node 'Range -> y' \(Range\) uses a newer definition of its operator",
         ),
         (
             """

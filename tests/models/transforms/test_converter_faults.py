@@ -65,7 +65,7 @@ def test_linear_images_have_no_rounding() -> None:
     assert set(attributes(after)) == {"mode", "coordinate_transformation_mode"}
 
 
-ROUNDING = "its scales are not constant, or grow the image one way and shrink it another, rounding differently"
+ROUNDING = "its scales are not constant, or they enlarge one axis and shrink another, which rounds differently"
 GIVEN = "g (float[1,1,4,4] x, float[4] s) => (float[1,1,a,b] y) { y = Resize (x, s) }"
 HARDMAX = "g (float[2,3] x) => (float[2,3] y) { y = Hardmax <axis = 1> (x) }"
 CALLER = """g (float[2,3] x) => (float[2,3] y) { y = my.F <a = 1> (x) }

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 BY_OPERATOR = "by operator"
-"""Stands in place of a hint that depends on the operator (:mod:`qdqtool.engines.tensorrt.operator_hints`)."""
+"""Marks a hint that depends on the operator (:mod:`qdqtool.engines.tensorrt.operator_hints`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ ENTRIES = (
     ),
     known(
         r"only supports half_pixel, pytorch_half_pixel",
-        "its coordinate_transformation_mode is none that TensorRT has: half_pixel, pytorch_half_pixel, "
+        "TensorRT supports only these coordinate transformation modes: half_pixel, pytorch_half_pixel, "
         "tf_half_pixel_for_nn, asymmetric, align_corners",
         hint=_RESIZE_OUTSIDE,
     ),

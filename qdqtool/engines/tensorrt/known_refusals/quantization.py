@@ -93,7 +93,7 @@ ENTRIES = (
     ),
     known(
         r"Block Quantization requires identical rank|ScaleMode is illegal|Invalid rank for the scale tensor",
-        "the shape of its scale is none that TensorRT reads: a scalar, one scale per index of a static axis, or blocks",
+        "TensorRT does not support its scale's shape, only scalars, one scale per index of a static axis, and blocks",
         hint="per-tensor scales are scalars or have shape [1]; per-axis scales have rank 1",
         rules="QA207 QA203 QA209",
     ),

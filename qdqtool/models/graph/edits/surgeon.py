@@ -112,11 +112,11 @@ IR_WITH_FREE_INITIALIZERS = 4
 def apply_edits(model: Model, edits: Sequence[Edit]) -> Model:
     """Return a copy of the model with the edits applied.
 
-    All that no edit names stays the same, byte for byte: nodes and their order, metadata, doc strings, types,
+    Everything that no edit names stays the same, byte for byte: nodes and their order, metadata, doc strings, types,
     annotations, functions, training information. Types and annotations of removed tensors are removed too. In addition:
 
     - A new initializer raises a lower IR version to 4.
-    - A new node of a domain that the model or function does not import adds the import, with version 1.
+    - If the model or function does not import the domain of a new node, it imports version 1 of the domain.
 
     Args:
         model: The model.

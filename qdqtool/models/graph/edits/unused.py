@@ -37,7 +37,7 @@ class DeadCode:
             self._waiting.append(value)
 
     def drop_node(self, node: NodeView) -> None:
-        """Note that the caller removes ``node``, with all that the node and its subgraphs read."""
+        """Note that the caller removes ``node``: the node and its subgraphs no longer read their inputs."""
         self._removed.add(node)
         for inner in (node, *self._in_bodies(node)):
             for index in range(len(inner.proto.input)):
@@ -68,7 +68,7 @@ class DeadCode:
 
 
 def without_unused(before: GraphView, after: Model) -> Transformed[tuple[str, ...]]:
-    """Remove from ``after`` all that had a reader in ``before`` but has none now; the report lists the names.
+    """Remove from ``after`` each value that had a reader in ``before`` and has none now; the report lists the names.
 
     Values without a reader in ``before`` stay. Graph inputs stay too, and so do values that training information or
     annotations name.

@@ -12,7 +12,7 @@ MANY = 1 << 16
 
 
 def call_counts(view: GraphView) -> Mapping[ScopePath, int]:
-    """Return for each local function by how many paths of calls the main graph reaches it.
+    """Return, for each local function, the number of call paths from the main graph to it.
 
     A call in the body of a loop counts once. A function that calls itself, directly or through others, has :data:`MANY`
     calls; so do the functions that it calls. A function that nothing calls has 0.
@@ -31,7 +31,7 @@ def call_counts(view: GraphView) -> Mapping[ScopePath, int]:
 
 
 def varying_functions(view: GraphView) -> frozenset[ScopePath]:
-    """Return the local functions for which different calls may give an attribute different values.
+    """Return the local functions in which an attribute may have different values for different calls.
 
     In such a function, an attribute that refers to a parameter has no single value. If the function passes the
     parameter to another function, that function is included.

@@ -25,7 +25,7 @@ Array = npt.NDArray[np.generic]
 MAX_DEPTH = 64
 
 FOLDABLE = frozenset(FOLDERS)
-"""Operators that :func:`fold_node` computes with the same bits as the reference."""
+"""Operators for which :func:`fold_node` gives the same bits as the reference session."""
 
 _KNOWN = {**FOLDERS, **WEIGHT_FOLDERS}
 
@@ -175,7 +175,7 @@ def _has_its_operands(node: NodeView) -> bool:
 
 
 def _known_elements(node: NodeView, inputs: list[Array | None]) -> int:
-    """Return the number of elements of the result of an operator that repeats or stretches its inputs; 0 for others."""
+    """Return the number of elements of the result of a Concat or a broadcasting operator; 0 for other operators."""
     arrays = [array for array in inputs if array is not None]
     if node.is_op("Concat"):
         return sum(array.size for array in arrays)

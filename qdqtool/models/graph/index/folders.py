@@ -20,7 +20,7 @@ from qdqtool.numerics.granularity import Blocked, Granularity, as_onnx_reads
 Array = npt.NDArray[np.generic]
 
 MAX_FOLDED_ELEMENTS = 1 << 24
-"""Chains with a larger input or result (in elements) are not folded. Initializers are read at any size."""
+"""Largest input or result, in elements, of a chain that is folded. Initializers are read at any size."""
 
 Inputs = list[Any]
 

@@ -1,11 +1,11 @@
 """Refuse a model whose tensors would not fit into the memory, before anything runs or folds it.
 
-A file of 2 kB can double a tensor 34 times. The sizes are those of shape inference for the shapes of the data; a
-dynamic extent without data counts as 1. Shapes of node outputs that the model declares are not believed.
+A file of 2 kB can double a tensor 34 times. The sizes come from shape inference with the shapes of the data; a dynamic
+extent without data counts as 1. Declared shapes of node outputs are ignored.
 
-The body of a Loop is inferred once for each iteration, with the shapes that the iteration before gave it, if the number
-of iterations is constant and no condition can end the loop. For other loops, and for operators that shape inference
-does not know, only the memory of the process tells (:mod:`qdqtool.cli.supervisor`).
+If the number of iterations of a Loop is constant and no condition can end it, its body is inferred once for each
+iteration, with the shapes from the previous one. For other loops, and for operators that shape inference does not know,
+only :mod:`qdqtool.cli.supervisor` limits the memory.
 """
 
 import contextlib
@@ -30,10 +30,10 @@ SHARE = 4
 """A tensor may take this part of the memory of the machine: a run needs its inputs too, and often a copy."""
 
 MOST_ITERATIONS = 48
-"""Iterations of a loop that are inferred. From its last growth, the further ones are extrapolated."""
+"""Most iterations of a loop that are inferred; the growth in further iterations is extrapolated."""
 
 MOST_BODIES = 256
-"""Bodies of loops that are inferred, because nested loops multiply their iterations."""
+"""Most bodies of loops that are inferred; nested loops multiply their iterations."""
 
 
 def require_bounded(model: Model, shapes: Mapping[str, Sequence[int]] | None = None) -> None:
@@ -44,7 +44,7 @@ def require_bounded(model: Model, shapes: Mapping[str, Sequence[int]] | None = N
         shapes: Shapes of its inputs; by default, those that the model declares.
 
     Raises:
-        ModelError: A tensor is larger.
+        ModelError: A tensor takes more.
     """
     proto = without_weights(model.proto)
     # The sizes of tensors inside functions depend on the call. A model that cannot be inlined cannot run either.

@@ -39,7 +39,7 @@ class Inferred:
 
     Attributes:
         proto: A copy with all types and shapes that can be inferred; the same model if inference fails.
-        is_sound: Whether no node contradicts its operator (example: a MatMul of matrices that do not fit).
+        is_sound: Whether every node fits its operator; a MatMul of matrices that do not fit does not.
     """
 
     proto: onnx.ModelProto
@@ -102,7 +102,7 @@ def contradictions(proto: onnx.ModelProto, *, believe_shapes: bool = True) -> li
 
 
 def _of_own_node(line: str) -> Iterator[tuple[str, str]]:
-    """Yield number and message of the node in a line. Nodes inside ONNX's definition of an operator yield nothing."""
+    """Yield node number and message of a line, unless the node is inside ONNX's definition of an operator."""
     # A line about a node in a subgraph begins with the nodes around it. ONNX defines some operators by functions, whose
     # nodes have no numbers here. Their faults are not faults of the model (MeanVarianceNormalization fails in onnx
     # 1.23.2). The split gives the text before the first node, then a number (or None) and a message for every node.
@@ -115,7 +115,7 @@ def _of_own_node(line: str) -> Iterator[tuple[str, str]]:
 def is_endless(node: onnx.NodeProto) -> bool:
     """Return whether onnx's shape inference never ends for a node.
 
-    Until then it holds Python's lock, so no signal handler runs. Measured with onnx 1.23.2: it happens for an Einsum
+    Meanwhile it holds Python's lock, so no signal handler runs. Measured with onnx 1.23.2: it happens for an Einsum
     with two ellipses in a term of an input, even if they overlap ("....").
     """
     if node.op_type != "Einsum":
@@ -126,7 +126,7 @@ def is_endless(node: onnx.NodeProto) -> bool:
 
 
 def _with_known_operators(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model in which ONNX operators replace those of TensorRT's parser and of QONNX."""
+    """Return a model in which ONNX operators replace the operators of TensorRT's parser and of QONNX."""
     return with_identities(with_stand_ins(proto))
 
 

@@ -20,8 +20,8 @@ QUANTIZE = "QuantizeLinear"
 DEQUANTIZE = "DequantizeLinear"
 MICROSOFT, TENSORRT = "com.microsoft", "trt"
 DOMAINS = frozenset({"", MICROSOFT, TENSORRT})
-"""Domains whose Q and DQ mean the same. TensorRT's parser matches only operator names and treats all of them as ONNX's;
-Model Optimizer writes ``trt``."""
+"""Domains in which Q and DQ have the same meaning. TensorRT's parser matches only operator names and treats all of them
+as ONNX's; Model Optimizer writes ``trt``."""
 
 FIRST_OPSET_WITH_AXIS = 13
 

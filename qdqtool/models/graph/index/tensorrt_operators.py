@@ -18,7 +18,7 @@ from qdqtool.models.graph.scope import all_nodes, walk
 DOMAIN = "qdqtool.stand_in"
 _OPSET = 21
 _WHOLE = 2**31 - 1
-"""As a step of Slice it leaves one element; as an end it is beyond every extent.
+"""As the step of a Slice, this number leaves one element; as the end, it is beyond every extent.
 
 When onnx 1.23.2 propagates the numbers of a vector, it counts in 32 bits: a step of 2^32 becomes 0 and fills the
 memory.

@@ -62,7 +62,7 @@ def may_be_equal(left: Shape, right: Shape) -> bool:
 
     Shape inference gives every extent that it cannot compute a new name, so different names may be the same extent.
     Example: the two inputs of a residual Add after a Conv, if the size of the image is dynamic. An extent of 1 and a
-    name are a broadcast and not equal. On axis 0 they may be equal, because 1 is a batch of one there.
+    named extent are not equal, because the operator broadcasts. On axis 0 they may be equal: 1 may be a batch of one.
     """
     return len(left) == len(right) and all(map(_may_be, range(len(left)), left, right))
 

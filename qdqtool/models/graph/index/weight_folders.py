@@ -4,7 +4,7 @@ Examples are weight normalization (ReduceL2), weight standardization (ReduceMean
 normalization and merged low-rank adapters (MatMul), and parts of one stored matrix (Split). Sums are computed in
 float64 and rounded once.
 
-The contract of each function is that of :mod:`qdqtool.models.graph.index.folders`. For a node with several outputs it
+Each function follows the contract of :mod:`qdqtool.models.graph.index.folders`. For a node with several outputs it
 returns a list.
 """
 
@@ -26,7 +26,7 @@ MOST_PRODUCTS = 1 << 34
 """A matrix product with more multiplications is not folded; this many take about a second."""
 
 _BATCHNORM_OF_CHANNELS, _BATCHNORM_WITH_MODE = 9, 14
-"""First opset with statistics only for each channel, and first opset with an attribute training_mode."""
+"""The first opset with per-channel statistics only, and the first opset with the attribute training_mode."""
 
 _SOFTMAX_OF_ONE_AXIS = 13
 """In earlier opsets, Softmax flattened its input to a matrix."""

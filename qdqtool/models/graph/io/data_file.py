@@ -107,7 +107,7 @@ class _Layout:
         self.end = 0
 
     def parts(self) -> Iterator[Maker]:
-        """Yield functions that return the next bytes of the file. Each tensor is made to refer to its bytes."""
+        """Yield functions that return the next bytes of the file, and make each tensor refer to its bytes."""
         for tensor in iter_tensors(self._proto):
             size = nbytes(tensor)
             if tensor.data_type == TensorProto.STRING or (size < EXTERNAL_MINIMUM and not stays_external(tensor)):
@@ -123,7 +123,7 @@ class _Layout:
 
 
 def _makers(model: Model, tensor: TensorProto, size: int) -> Iterator[Maker]:
-    """Return functions that return the bytes of a tensor. They do not use ``tensor`` any more."""
+    """Return functions that return the bytes of a tensor, even if ``tensor`` changes later."""
     if stays_external(tensor):
         path, offset = external_place(model.folder, tensor)
         edges = range(offset, offset + size, _CHUNK)

@@ -1,8 +1,8 @@
 """Read a model from a file, or accept it from memory, with a specific message for each possible fault.
 
 Protobuf returns a string that is not UTF-8 as bytes. Code that compares, sorts or prints it fails far from the cause.
-Therefore a model with such a string is refused before other code reads it. A small file that would explode is
-refused too: its names are endless, or its functions call each other so often that inlining them would not end.
+Therefore a model with such a string is refused before other code reads it. A small file may also need too much memory
+or time: its names are very long, or its functions call each other too often to be inlined. It is refused too.
 """
 
 from __future__ import annotations
@@ -27,40 +27,40 @@ from qdqtool.models.graph.scope import MAIN, ScopePath, display, function_path, 
 from qdqtool.numerics.cores import BOUNDS, LARGE, growth_factor
 
 LONGEST_NAME = 1 << 16
-"""Characters of a name. TensorRT takes 4,096; with millions, every message and comparison is slow."""
+"""Most characters of a name. TensorRT accepts 4,096; millions make every message and comparison slow."""
 
 MOST_NODES = 100_000
-"""Nodes after inlining. ONNX Runtime 1.31.1 takes 25 s to inline the 65,536 nodes of a 2 kB file."""
+"""Most nodes after inlining. ONNX Runtime 1.31.1 takes 25 s to inline the 65,536 nodes of a 2 kB file."""
 
 MOST_COPIES = 100
-"""If a model has many nodes, inlining may give it this many times as many."""
+"""Inlining may multiply the number of nodes of a large model by this factor."""
 
 _MOST_COUNTED = 10**18
 
 
 def check_growth(what: str, found: int, usual: int, spell: Callable[[int], str] = "{:,}".format) -> None:
-    """Refuse a model that exceeds a bound.
+    """Refuse a model that exceeds a limit.
 
     Args:
         what: The quantity that is too large, in words.
         found: Its size.
-        usual: The bound, which the user can raise by a factor.
+        usual: The limit, which the user can raise by a factor.
         spell: Converts a size to words.
 
     Raises:
-        ModelError: The size exceeds the bound.
+        ModelError: The size exceeds the limit.
     """
-    bound = usual * growth_factor()
-    if found > bound:
+    limit = usual * growth_factor()
+    if found > limit:
         raise ModelError(
-            f"{what}: {spell(found)}; the bound is {spell(int(bound))}",
-            hint=f"if the model is meant so, set the environment variable {BOUNDS}={math.ceil(found / usual)}, which "
-            "multiplies the bounds",
+            f"{what}: {spell(found)}; the limit is {spell(int(limit))}",
+            hint=f"if this is intended, set the environment variable {BOUNDS}={math.ceil(found / usual)}, which "
+            "multiplies the limits",
         )
 
 
 def check_text(proto: onnx.ModelProto) -> None:
-    """Refuse a model with a name or metadata text that is not UTF-8, with an endless name, or with endless calls."""
+    """Refuse a model with a text that is not UTF-8, with a name that is too long, or with too many nested calls."""
     strings = [proto.producer_name, proto.producer_version, proto.domain]
     domains = (entry.domain for entry in proto.opset_import)
     _require("the model", [*strings, *domains], [proto.doc_string, *_notes(proto.metadata_props)])
@@ -80,7 +80,7 @@ def check_text(proto: onnx.ModelProto) -> None:
 
 
 def _check_calls(proto: onnx.ModelProto) -> None:
-    """Refuse a model that has too many nodes when its local functions are inlined; nothing is inlined for that."""
+    """Refuse a model that would have too many nodes after inlining; they are counted without inlining."""
     paths = {function_path(function) for function in proto.functions}
     inside: defaultdict[ScopePath, Counter[ScopePath]] = defaultdict(Counter)
     for path, container in walk(proto) if paths else ():
@@ -285,7 +285,7 @@ _EXPORT = "export it to ONNX first: "
 _OTHER_FILES = (
     (1, b"trt", ("an engine of TensorRT", "`qdqtool inspect ENGINE` and `qdqtool verify-engine ENGINE` read it")),
     (4, b"TFL3", ("a TensorFlow Lite model", f"{_EXPORT}python -m tf2onnx.convert --tflite FILE --output model.onnx")),
-    (4, b"ORTM", ("a model in the format of ONNX Runtime", "name the .onnx file that it was made of")),
+    (4, b"ORTM", ("a model in the format of ONNX Runtime", "name the .onnx file that it was made from")),
     (0, b"PK\x03\x04", ("an archive, as PyTorch saves models", f"{_EXPORT}torch.onnx.export(model, inputs, FILE)")),
     (0, b"\x80\x02", ("a pickle, as PyTorch saves weights", f"{_EXPORT}torch.onnx.export(model, inputs, FILE)")),
     (0, b"\x89HDF", ("an HDF5 file, as Keras saves models", f"{_EXPORT}model.export('model.onnx', format='onnx')")),

@@ -79,7 +79,7 @@ class Staged:
         """Put the file in its place, at the end of the :func:`together` block if there is one; or copy it to a stream.
 
         Args:
-            then_remove: Files that nothing needs once this one and all others of the block are in place.
+            then_remove: Files to remove when this output and all others of the block are in place.
         """
         group = _GROUP.get()
         if self.destination.is_stream:
@@ -94,7 +94,7 @@ class Staged:
 
 @dataclass(frozen=True, slots=True)
 class _Together:
-    """Outputs that are put in place in one step, files to remove then, and the stack that removes what stays aside."""
+    """Outputs that are put in place in one step, files to remove then, and a stack that removes temporary files."""
 
     stack: contextlib.ExitStack
     files: list[Staged]
@@ -167,7 +167,7 @@ def write_output(path: Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def staged(path: Path) -> Iterator[Staged]:
-    """Make an empty file that can become the output, for what is written by name; it is gone when the block ends."""
+    """Make an empty file that can become the output, for writers that need a path; remove it when the block ends."""
     target, group = destination(path), _GROUP.get()
     with contextlib.ExitStack() as own:
         stack = own if group is None else group.stack
@@ -180,7 +180,7 @@ def staged(path: Path) -> Iterator[Staged]:
 
 @contextlib.contextmanager
 def together() -> Iterator[None]:
-    """Put the outputs of the block in place in one step at its end, or none of them: a signal comes before or after."""
+    """Put all outputs of the block in place at its end, or none of them; a signal cannot interrupt this step."""
     if _GROUP.get() is not None:
         yield
         return
@@ -195,7 +195,7 @@ def together() -> Iterator[None]:
 
 
 def _put(files: Sequence[Staged], stale: Sequence[Path]) -> None:
-    """Rename files to what they are to be, in this order; then remove the stale ones."""
+    """Rename files to their final names, in this order; then remove the stale files."""
     for each in files:
         _set_usual_mode(each.file, each.destination.path)
     with uninterrupted():
@@ -249,7 +249,7 @@ def output_errors(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         reason = "no space left on the device" if error.errno == errno.ENOSPC else error.strerror or str(error)
-        left = "what it got is incomplete" if is_stream(path) else "nothing was left behind"
+        left = "the data written so far is incomplete" if is_stream(path) else "nothing was left behind"
         raise OutputError(f"{path} cannot be written: {reason}; {left}") from None
 
 

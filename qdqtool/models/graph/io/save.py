@@ -49,9 +49,9 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
     """Write a model, which is not changed.
 
     The files are written as :mod:`qdqtool.models.graph.io.output` writes them, data first. External data goes to
-    ``<path>.<digest>.data``, with the first 16 digits of its SHA-256: whenever the process is killed, a model refers to
-    its own data. Data of an earlier model of this name is removed. A stream gets the model whole. Bytes of untouched
-    tensors are not decoded.
+    ``<path>.<digest>.data``, with the first 16 digits of its SHA-256. So a model refers to its own data, even if the
+    process is killed. Data of an earlier model of this name is removed. A stream gets the model with its weights
+    inside. Bytes of untouched tensors are not decoded.
 
     Args:
         model: The model; external tensors are read from its folder, pending tensors are computed now.

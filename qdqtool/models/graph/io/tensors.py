@@ -98,7 +98,7 @@ def is_pending(tensor: TensorProto) -> bool:
 
 
 def element_count(tensor: TensorProto) -> int:
-    """Return the number of elements by its dims; 1 for a scalar."""
+    """Return the number of elements, the product of the dims; 1 for a scalar."""
     return math.prod(tensor.dims)
 
 

@@ -60,7 +60,7 @@ def is_nonnegative(value: Value, index: ModelIndex) -> bool:
 
 
 def _sources_of_sign(value: Value | None, index: ModelIndex) -> list[Value | None] | None:
-    """Return the tensors that must be nonnegative so that ``value`` is, or None if ``value`` may be negative."""
+    """Return the tensors that must be nonnegative to make ``value`` nonnegative; None if it may be negative anyway."""
     lowest = _lowest_stored(value, index)
     if lowest is not None:
         return [] if lowest >= 0 else None
@@ -82,7 +82,7 @@ def _operands_of_sign(node: NodeView, index: ModelIndex) -> list[Value | None] |
 
 
 def _lifts_above_zero(add: NodeView, index: ModelIndex) -> bool:
-    """Return whether an Add adds a constant to values of no larger magnitude, such as 1 + erf(x)."""
+    """Return whether an Add adds a constant that is at least the magnitude of the other input, such as 1 + erf(x)."""
     for position in (0, 1):
         lowest = _lowest_stored(add.input(position), index)
         if lowest is not None:

@@ -1,8 +1,8 @@
 """Convert the float32 nodes of a quantized model to float16, for builders that keep the types of a model.
 
 The decision for each node uses the types that ONNX allows, the meaning of the operator, and the largest measured
-values. A Cast is inserted where the two types meet, but usually not between a DQ and its readers. There it is needed if
-the scale is computed and the opset is below 23: data and scale then have one type, and float16 may be too small.
+values. A Cast is inserted where the two types meet. Between a DQ and its readers, a Cast is needed only if the scale is
+computed and the opset is below 23: data and scale then have one type, and float16 may be too small.
 """
 
 from collections.abc import Mapping
@@ -39,8 +39,8 @@ def convert_to_float16(
 ) -> Transformed[Float16Conversion]:
     """Convert the float32 nodes of a model to float16.
 
-    Inputs and outputs of the model keep their types; those of local functions and subgraphs do too. The scales of a
-    converted Q or DQ become float16, so their values should be exact in float16.
+    Inputs and outputs of the model, of local functions and of subgraphs keep their types. The scales of a converted Q
+    or DQ become float16, so their values should be exact in float16.
 
     Args:
         model: The model; its opset is at least 19 if it has Q or DQ. It is not changed.

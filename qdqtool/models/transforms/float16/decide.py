@@ -195,7 +195,7 @@ class _Limits:
         if magnitude > LARGEST:
             return f"'{value.name}' reaches {magnitude:.3g}: more than {LARGEST:g}, a quarter of what float16 holds"
         if 0 < magnitude < NORMAL and tensor_key(value) in self._measured:
-            return f"'{value.name}' has nothing above {magnitude:.3g}, where float16 has fewer bits"
+            return f"'{value.name}' is at most {magnitude:.3g} in magnitude, where float16 has fewer bits"
         return ""
 
     def _inner_misfit(self, node: NodeView) -> str:

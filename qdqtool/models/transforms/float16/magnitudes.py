@@ -106,7 +106,8 @@ class InfinityConstants:
     """The constants of a model that represent infinity.
 
     Attributes:
-        roots: Constants that may be clipped to :data:`~.limits.LARGEST`, and tensors that are filled with one.
+        roots: Constants that may be clipped to :data:`~.limits.LARGEST`, and tensors that are filled with such a
+            constant.
         carried: Tensors in which some values come from these constants.
     """
 

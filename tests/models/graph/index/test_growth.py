@@ -57,7 +57,7 @@ def memory(monkeypatch):
 @pytest.mark.parametrize("name", EXPLODE)
 def test_a_tensor_that_would_not_fit_is_refused_with_its_size(name):
     with pytest.raises(
-        ModelError, match=r"^tensor '\w+' is too large for this machine: \S+ GB; the bound is 4\.29 GB$"
+        ModelError, match=r"^tensor '\w+' is too large for this machine: \S+ GB; the limit is 4\.29 GB$"
     ):
         require_bounded(Model(EXPLODE[name]))
 
@@ -87,7 +87,7 @@ def test_the_user_raises_the_bound_by_the_factor_that_the_hint_names(monkeypatch
     assert caught.value.hint is not None
     assert "QDQTOOL_BOUNDS=2," in caught.value.hint
     monkeypatch.setenv("QDQTOOL_BOUNDS", "1.5")
-    with pytest.raises(ModelError, match=r"the bound is 6\.44 GB"):
+    with pytest.raises(ModelError, match=r"the limit is 6\.44 GB"):
         require_bounded(model)
     monkeypatch.setenv("QDQTOOL_BOUNDS", "2")
     require_bounded(model)

@@ -152,5 +152,5 @@ def test_an_endless_name_is_refused_with_its_place_and_a_long_note_is_not(tmp_pa
     named.name = "n" * LONGEST_NAME
     load_model(write(tmp_path / "m.onnx", model.SerializeToString()))
     named.name += "n"
-    with pytest.raises(ModelError, match=r"has a name of too many characters, 'n{20}…': 65,537; the bound is 65,536"):
+    with pytest.raises(ModelError, match=r"has a name of too many characters, 'n{20}…': 65,537; the limit is 65,536"):
         load_model(write(tmp_path / "m.onnx", model.SerializeToString()))

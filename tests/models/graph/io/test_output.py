@@ -77,7 +77,7 @@ def test_a_pipe_is_written_into(tmp_path: Path):
 def test_devices_are_written_into(tmp_path: Path):
     (tmp_path / "link").symlink_to("/dev/full")
     for path in (Path("/dev/full"), tmp_path / "link"):
-        with pytest.raises(OutputError, match="no space left on the device; what it got is incomplete"):
+        with pytest.raises(OutputError, match="no space left on the device; the data written so far is incomplete"):
             write_output(path, b"data")
     write_output(Path("/dev/null"), b"data")
     assert all(stat.S_ISCHR(Path(name).stat().st_mode) for name in ("/dev/full", "/dev/null"))

@@ -315,7 +315,7 @@ def test_a_constant_must_be_finite_in_float16(number, reason):
         (16376.0, ""),
         (16377.0, "'a' reaches 1.64e+04: more than 16376, a quarter of what float16 holds"),
         (2.0**-14, ""),
-        (2.0**-14 - 2.0**-30, "'a' has nothing above 6.1e-05, where float16 has fewer bits"),
+        (2.0**-14 - 2.0**-30, "'a' is at most 6.1e-05 in magnitude, where float16 has fewer bits"),
         (0.0, ""),
     ],
 )
@@ -328,7 +328,7 @@ def test_measured_values_must_be_normal_numbers_with_a_reserve(seen, reason):
 def test_tiny_values_count_where_they_were_measured():
     """A Transpose of the same values was not, so its own readers go by their other operands."""
     graph = f"{HEAD} {{ t = Transpose (x) a = Sigmoid (t) y = Softmax (a) }}"
-    tiny = "'x' has nothing above 1e-07, where float16 has fewer bits"
+    tiny = "'x' is at most 1e-07 in magnitude, where float16 has fewer bits"
     assert report(graph, {"x": 1e-7}) == (2, {"t": tiny}, 2)
 
 
