@@ -91,9 +91,7 @@ def zero_point_array(zero_point: ArrayLike, scale_shape: tuple[int, ...]) -> Arr
     if {array.shape, scale_shape} <= {(), (1,)}:
         array = array.reshape(scale_shape)
     if array.shape != scale_shape:
-        raise ArgumentError(
-            f"zero_point has shape {list(array.shape)}; it must have the shape of scale, {list(scale_shape)}"
-        )
+        raise ArgumentError(f"zero_point has shape {list(array.shape)}, not the shape of scale, {list(scale_shape)}")
     if array.dtype.kind == "f" and not np.array_equal(array, np.rint(array)):
         raise ArgumentError("zero_point is fractional; it must be a whole number of steps")
     return array
@@ -162,7 +160,7 @@ def scale_like(scale: ArrayLike, dtype: np.dtype[Any]) -> Array:
     if array.dtype.kind in "biu" or array.dtype == FLOAT64:
         array = round_once(array.astype(FLOAT64), dtype)
     if array.dtype != dtype:
-        raise ArgumentError(f"scale has type {array.dtype}; it must have the type of the real values, {dtype}")
+        raise ArgumentError(f"scale has type {array.dtype}, not the type of the real values, {dtype}")
     check_scale_values(array)
     return array
 

@@ -186,7 +186,7 @@ def _zero_point(zero_point: ArrayLike | None, fmt: NumberFormat, shape: tuple[in
         return None
     zero = zero_point_array(zero_point, shape)
     if zero.dtype != fmt.dtype:
-        raise ArgumentError(f"x_zero_point has type {zero.dtype}; it must have the type of x, {fmt}")
+        raise ArgumentError(f"x_zero_point has type {zero.dtype}, not the type of x, {fmt}")
     if fmt.zero_point == "zero" and np.any(zero.astype(np.float32) != 0):
         raise ArgumentError(f"x_zero_point is not 0; {fmt} allows only 0")
     return zero

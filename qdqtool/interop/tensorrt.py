@@ -4,8 +4,8 @@
 reference page. A scale of the input's rank is blocked along one of the last two dimensions: the dimension in which it
 is shorter. Zero points may be given but must be zero. Rounding is to nearest, ties to even, and codes are clamped.
 
-Source: the reference pages of the operators. Newer pages allow blocks on both of the last two dimensions and for
-formats other than int4, and float16 and bfloat16 scales; so does this module.
+Source: the reference pages of the operators. Like the newer pages, this module allows blocks along each of the last two
+dimensions and for all formats, and float16 and bfloat16 scales.
 """
 
 from __future__ import annotations
@@ -142,9 +142,7 @@ def _check_zero_point(zero_point: ArrayLike | None, scale_shape: tuple[int, ...]
         return
     zero = np.asarray(zero_point).astype(np.float64)
     if zero.shape != scale_shape:
-        raise ArgumentError(
-            f"zero_point has shape {list(zero.shape)}; it must have the shape of scale, {list(scale_shape)}"
-        )
+        raise ArgumentError(f"zero_point has shape {list(zero.shape)}, not the shape of scale, {list(scale_shape)}")
     if np.any(zero != 0):
         raise ArgumentError(f"zero_point is {zero[zero != 0].flat[0]:g}; TensorRT allows only 0")
 
@@ -167,7 +165,7 @@ def _granularity(
 
 def _blocks(scale_shape: tuple[int, ...], shape: tuple[int, ...], fmt: NumberFormat) -> Blocked:
     if len(scale_shape) != len(shape):
-        raise ArgumentError(f"scale has rank {len(scale_shape)}; legal: 0, 1, and {len(shape)}, the rank of the input")
+        raise ArgumentError(f"scale has rank {len(scale_shape)}; legal: 0, 1 and {len(shape)}, the input's rank")
     rank = len(shape)
     shorter = [a for a in range(rank) if scale_shape[a] != shape[a]] or [rank - 2]
     if len(shorter) > 1 or shorter[0] < rank - 2:

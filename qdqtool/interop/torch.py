@@ -268,7 +268,7 @@ def _scales(scales: ArrayLike, rank: int) -> Array:
 def _zero_points(zero_points: ArrayLike, fmt: NumberFormat, shape: tuple[int, ...]) -> Array:
     zeros = np.asarray(zero_points)
     if zeros.shape != shape:
-        raise ArgumentError(f"zero_point has shape {list(zeros.shape)}; it must have the shape of scale, {list(shape)}")
+        raise ArgumentError(f"zero_point has shape {list(zeros.shape)}, not the shape of scale, {list(shape)}")
     if zeros.dtype.kind not in "iu":
         raise ArgumentError(f"zero_point has type {zeros.dtype}; legal: integers")
     outside = (zeros < fmt.low) | (zeros > fmt.high)

@@ -19,7 +19,7 @@ class WeightStorage(enum.Enum):
 
 
 class Profile(enum.Enum):
-    """The configuration of an ONNX Runtime session, from the exact meaning of the model to the default options."""
+    """The configuration of an ONNX Runtime session; :mod:`qdqtool.models.running.ort_cpu` describes each profile."""
 
     SEMANTIC = "semantic"
     UNPACKED = "unpacked"

@@ -1,4 +1,4 @@
-"""The quantization plan. Only a plan passes from the code that decides what to quantize to the code that edits."""
+"""The quantization plan. The code that decides what to quantize gives only a plan to the code that edits."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -38,7 +38,7 @@ class InlinedFunction:
 
     Attributes:
         function: Domain and name of the function.
-        calls: Number of paths of calls by which the main graph reached it.
+        calls: Number of call paths from the main graph to it.
     """
 
     function: str

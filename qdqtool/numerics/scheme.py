@@ -60,8 +60,7 @@ class QuantParams:
             return
         if self.zero_point.shape != self.scale.shape:
             raise ArgumentError(
-                f"zero_point has shape {list(self.zero_point.shape)}; "
-                f"it must have the shape of scale, {list(self.scale.shape)}"
+                f"zero_point has shape {list(self.zero_point.shape)}, not the shape of scale, {list(self.scale.shape)}"
             )
         if self.scheme.format.zero_point == "zero" and np.any(self.zero_point.astype(np.float32) != 0):
             raise ArgumentError(f"zero_point must be 0 for {self.scheme.format}")

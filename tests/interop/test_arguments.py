@@ -48,7 +48,7 @@ def test_whole_numbers_and_lists_are_scales_too():
 
 
 def test_an_array_of_another_type_is_refused():
-    message = "scale has type float32; it must have the type of the real values, float16"
+    message = "scale has type float32, not the type of the real values, float16"
     with pytest.raises(ArgumentError, match=message):
         scale_like(np.float32(1), np.dtype(np.float16))
 

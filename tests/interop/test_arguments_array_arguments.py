@@ -122,8 +122,8 @@ def test_one_element_is_one_element_whatever_its_rank(given_shape, scale_shape):
 @pytest.mark.parametrize(
     ("zero_point", "shape", "message"),
     [
-        ([1, 2], (3,), r"zero_point has shape \[2\]; it must have the shape of scale, \[3\]"),
-        ([[1]], (1,), r"zero_point has shape \[1, 1\]; it must have the shape of scale, \[1\]"),
+        ([1, 2], (3,), r"zero_point has shape \[2\], not the shape of scale, \[3\]"),
+        ([[1]], (1,), r"zero_point has shape \[1, 1\], not the shape of scale, \[1\]"),
         ([1.0, 2.5], (2,), "zero_point is fractional; it must be a whole number of steps"),
         ([np.nan, 1.0], (2,), "zero_point is fractional"),
     ],

@@ -65,10 +65,7 @@ def test_zero_points_of_zero_are_taken():
         (lambda: tensorrt.dequantize(Q8, np.ones((2, 2, 3))), "only one of the last two dimensions may be blocked"),
         (lambda: tensorrt.dequantize(Q8, np.ones((1, 4, 6))), "only one of the last two dimensions may be blocked"),
         (lambda: tensorrt.dequantize(Q8, np.ones((2, 4, 4))), "scale has 4 blocks on axis 2; they must divide 6"),
-        (
-            lambda: tensorrt.dequantize(Q8, np.ones((4, 6))),
-            "scale has rank 2; legal: 0, 1, and 3, the rank of the input",
-        ),
+        (lambda: tensorrt.dequantize(Q8, np.ones((4, 6))), "scale has rank 2; legal: 0, 1 and 3, the input's rank"),
         (
             lambda: tensorrt.quantize(np.ones((2, 32)), np.ones((2, 1)), "fp4"),
             "block size is 32; float4e2m1 has blocks of 16",

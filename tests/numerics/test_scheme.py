@@ -29,7 +29,7 @@ def test_the_first_bad_scale_is_named_and_the_others_counted():
 
 
 def test_zero_points_have_the_scales_shape():
-    with pytest.raises(ArgumentError, match=r"zero_point has shape \[\]; it must have the shape of scale, \[2\]"):
+    with pytest.raises(ArgumentError, match=r"zero_point has shape \[\], not the shape of scale, \[2\]"):
         QuantParams(INT8, ONES, np.zeros((), np.int8))
 
 

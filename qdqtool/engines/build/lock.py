@@ -94,8 +94,8 @@ class Lock:
             manifest: The manifest that is about to be written; None to write none.
 
         Raises:
-            BuildLockedError: The engine accepts other values of inputs that decide shapes, or has other kernels. Also
-                if its bytes differ and it would replace the engine that this manifest describes.
+            BuildLockedError: The engine accepts other values of inputs that decide shapes, has other kernels, or would
+                replace the engine of this manifest with other bytes.
         """
         wanted = {"values of profile": _by_input(self.stored.shape_values), "version": self.stored.version}
         self._raise_for(wanted, {"values of profile": _by_input(built.values), "version": built.version})

@@ -61,7 +61,7 @@ class FaultLocator:
         self._inputs = model.proto.graph.input
 
     def locate(self, refusal: Refusal) -> tuple[Refusal, Finding | None]:
-        """Return the refusal with its node and the code of the rule that finds it, and the finding of this rule."""
+        """Return the refusal, completed with its node and a rule code, and the finding of this rule."""
         if UNHELD_INPUT in refusal.message:
             return self._with_input(refusal), None
         node = self._node(refusal)

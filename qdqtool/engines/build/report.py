@@ -60,7 +60,7 @@ class Conversion:
         node: The planned node for which the kernel multiplies; None if it multiplies nothing.
         qdq: The QuantizeLinear or DequantizeLinear nodes that cause the conversion.
         edit: The change of the plan that removes the conversion; None if there is none.
-        no_edit: Why no change removes it; None if ``edit`` is given.
+        no_edit: Why no change removes the conversion; None if ``edit`` is given.
     """
 
     kind: ConversionKind

@@ -57,9 +57,9 @@ class Percentiles:
 
     Attributes:
         count: Number of inferences that were measured.
-        p50: The median; half of the inferences are faster.
-        p90: 90 % of the inferences are faster.
-        p99: 99 % of the inferences are faster; None for fewer than 100 inferences.
+        p50: The median: half of the inferences take less time.
+        p90: 90 % of the inferences take less time.
+        p99: 99 % of the inferences take less time; None for fewer than 100 inferences.
         mean: The mean time.
         min: The shortest time.
         max: The longest time.

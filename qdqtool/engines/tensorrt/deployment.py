@@ -148,7 +148,7 @@ class DeploymentOptions:
         return {spelled(name): member for name, member in FLAGS.items() if getattr(self, name)}
 
     def given(self) -> dict[str, OptionValue]:
-        """Return the options that differ from the defaults, by name; a timing cache has only its file name."""
+        """Return the options that differ from the defaults, by name; for a timing cache, only the file name."""
         found: dict[str, OptionValue] = {name: True for name in FLAGS if getattr(self, name)}
         if self.builder_optimization_level is not None:
             found["builder_optimization_level"] = self.builder_optimization_level

@@ -46,7 +46,7 @@ class KernelTensor:
 
     @property
     def bytes(self) -> int | None:
-        """Number of elements times the size of the type, without padding; None if an extent or the type is unknown."""
+        """Size in bytes without padding; None if an extent or the type is unknown."""
         bits = _BITS.get(self.type)
         if bits is None or self.shape is None:
             return None

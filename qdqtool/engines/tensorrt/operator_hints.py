@@ -44,7 +44,7 @@ _KINDS: tuple[tuple[tuple[str, ...], frozenset[str], str], ...] = (
         "TensorRT does not support sequences, strings and images: run that part outside the engine",
     ),
 )
-"""Rows of beginnings of operator names, whole names, and a hint; the first row that fits is used."""
+"""Each row has prefixes of operator names, whole names, and a hint; the first row that fits is used."""
 
 
 def hint_for(op_type: str | None) -> str:

@@ -1,10 +1,10 @@
 """The child process that only parses models: it reads requests and writes answers, one line of JSON each.
 
-Run as ``python -m qdqtool.engines.tensorrt.parser_child MODULE``. Its first line has the version of the module, or the
-reason why the module cannot be loaded. A request has the ``model``, and in ``seconds`` the time limit for the search
-for further refused nodes. Each result is written at once, since the parser may crash at any time: ``errors`` of the
-first parse, then ``further`` errors; the last line of an answer has ``done``. The process ends when its standard input
-ends.
+Run as ``python -m qdqtool.engines.tensorrt.parser_child MODULE``. The first line that it writes has the version of the
+module, or the reason why the module cannot be loaded. A request has the ``model``, and in ``seconds`` the time limit
+for the search for further refused nodes. Each result is written at once, since the parser may crash at any time:
+``errors`` of the first parse, then ``further`` errors; the last line of an answer has ``done``. The process ends when
+its standard input ends.
 """
 
 import importlib

@@ -2,10 +2,9 @@
 
 It imports only the standard library, like the child processes.
 
-TensorRT is imported only in child processes, and may not be installed. So the types in this module refer to its classes
-only for the type checker. ``tests/support/tensorrt_api/stubs`` has the interface of NVIDIA's bindings for every
-supported release; ``tests/engines/tensorrt/test_parsing_product.py`` checks the code of the child processes against
-each release.
+TensorRT is imported only in child processes, and may not be installed. So these types are only for the type checker.
+``tests/support/tensorrt_api/stubs`` has the interface of NVIDIA's bindings for every supported release;
+``tests/engines/tensorrt/test_parsing_product.py`` checks the code of the child processes against each release.
 """
 
 from pathlib import Path

@@ -1,7 +1,6 @@
 """Find every node that a parser refuses: it names one node at a time, so refused nodes are removed one by one.
 
-The search for further refused nodes begins after the first refusal was recorded. If it fails, only the further nodes
-are lost.
+The search for further nodes begins after the first refusal was recorded. If it fails, only its own results are lost.
 """
 
 import time

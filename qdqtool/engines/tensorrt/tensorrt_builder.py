@@ -198,7 +198,7 @@ class TensorRT:
             return read_dump(outcome.layers), ()
         if not outcome.layers:
             return (), (
-                f"{self.title} built the engine but did not load it: the types that its nodes run in are unknown",
+                f"{self.title} built the engine but did not load it: the types in which its nodes run are unknown",
             )
         try:
             return read_inspector(outcome.layers), ()
@@ -252,8 +252,8 @@ class TensorRT:
 
 def _unread(product: str, error: UnknownShapeError) -> str:
     return (
-        f"cannot read the inspector's output of {product}: {error}; the engine was built, the types that its nodes run "
-        "in are unknown, and --export-layer-info FILE keeps the output"
+        f"cannot read the inspector's output of {product}: {error}; the engine was built, but the types in which "
+        "its nodes run are unknown (--export-layer-info FILE keeps the output)"
     )
 
 

@@ -1,4 +1,4 @@
-"""The base classes of operator families, and of weighted operators with the layout of their weights and channels."""
+"""The base class of operator families, and the base class of weighted operators with the layout of their weights."""
 
 import enum
 from collections.abc import Sequence

@@ -90,8 +90,7 @@ class ValueTraits:
         moves_values: Whether every float value of every output is a value of the first input, selected by position or
             by order. Then Q and DQ with one scale (and every monotonic function of single values) give the same result
             before and after the operator.
-        moves_values_if: For an operator that only moves values with some attributes: whether a node has these
-            attributes.
+        moves_values_if: For an operator that only moves values with certain attributes: whether a node has them.
         passes_values: Whether the output has the values of the first input at the same positions; the type may change.
             This includes Dropout, because models run in inference mode.
         keeps_sign: Whether no output value is negative if no value of the first input is negative.
@@ -105,7 +104,7 @@ class ValueTraits:
         softmax: Whether it is a softmax: a value far below the others has no influence, so a large negative input value
             represents minus infinity.
         carries_infinity: Whether every value of the first output is a value of the first input, or 0. Then a number
-            that represents infinity in the input also does so in the output.
+            that represents infinity in the input also represents infinity in the output.
         random_if: For an operator that may draw random numbers, so that outputs differ between runs: whether a node
             does so.
         source_axis: For an operator that only reorders axes: the rule for the axes.

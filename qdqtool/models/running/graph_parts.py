@@ -1,7 +1,6 @@
 """Cut a main graph into parts: before each weighted operator, or so that the weights of each part stay below a limit.
 
-A node that depends on no input is repeated in every part that needs its result, because the result may be as large as
-the weights.
+A node that depends on no input is repeated in every part that needs it: its result may be as large as the weights.
 """
 
 from abc import ABC, abstractmethod
@@ -50,7 +49,7 @@ def cut_graph(graph: onnx.GraphProto, products: Mapping[NodeKey, str], inputs: I
 
     Args:
         graph: The main graph.
-        products: By the outputs of each weighted operator, the activation that it reads.
+        products: Maps the outputs of each weighted operator to the activation that it reads.
         inputs: Names of the inputs that samples provide.
 
     Returns:

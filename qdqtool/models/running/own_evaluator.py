@@ -166,7 +166,7 @@ class SplitSession(ModelSession):
         """Run the model once.
 
         Args:
-            feeds: One array for each input. For a bfloat16 input it is float32 and is rounded to bfloat16.
+            feeds: One array for each input. The array of a bfloat16 input is float32; it is rounded to bfloat16.
             outputs: Names of the outputs to return; default all. Their types may be ml_dtypes types.
         """
         known = dict(self._constant)

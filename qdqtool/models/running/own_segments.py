@@ -85,7 +85,7 @@ class _StagePlanner:
         self._made.update(dict.fromkeys(filter(None, node.output), number))
 
     def mark_needed(self, name: str, reader: int) -> None:
-        """Note that stage ``reader`` reads ``name``. Own nodes count as the next stage, because they run last."""
+        """Note that stage ``reader`` reads ``name``. Own nodes run last, so they count as the next stage."""
         made = self._made.get(name, CONSTANT)
         if CONSTANT < made < reader and name not in self._by_own:
             self.stages[made].needed.add(name)
@@ -121,8 +121,8 @@ class Segment:
     Attributes:
         model: The model of the part. Tensors that are external or pending in the whole model stay so.
         inputs: By input name, the tensor of the whole model to feed. It is widened if NumPy lacks its type.
-        outputs: By output name, the tensor of the whole model that the output holds. If it was widened, also its type
-            before; otherwise None.
+        outputs: By output name, the tensor of the whole model that the output holds. If it was widened, also its
+            original type; otherwise None.
     """
 
     model: Model

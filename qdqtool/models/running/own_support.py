@@ -1,7 +1,7 @@
 """Find the nodes that ONNX Runtime's CPU provider cannot run, and decide how to run each of them instead.
 
 Measured on ONNX Runtime 1.31: Q/DQ of bfloat16, float8e8m0, fp4 and fp6 have no kernels. Data and scale of a
-QuantizeLinear must have the same type, ``precision`` is ignored, int32 is not quantized, and opset 26 is the last.
+QuantizeLinear must have the same type, ``precision`` is ignored, int32 is not quantized, and opset 26 is the newest.
 """
 
 import functools

@@ -170,7 +170,7 @@ def check_convertible(node: NodeView, version: int) -> None:
     """Refuse a node on which the converter would crash, or whose meaning it would silently change.
 
     Raises:
-        ModelError: It is such a node, or its operator does not exist in its opset.
+        ModelError: The node is one of these, or its operator does not exist in its opset.
     """
     if node.domain:
         return

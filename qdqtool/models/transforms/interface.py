@@ -32,9 +32,9 @@ class Pairing:
 def with_interface_of(model: Model, other: Model) -> Transformed[Pairing]:
     """Return a model with the inputs and outputs of an equivalent model.
 
-    Inputs and outputs with the same name are matched. The others are paired by position, if both models have the
-    same number of them, with equal ranks and types, and the new names are unused. A float16 input may be
-    paired with a float32 input: a Cast is added after it.
+    Inputs and outputs with the same name are matched. The others are paired by position, if their number, ranks and
+    types are equal in both models and the new names are unused. A float16 input may be paired with a float32 input: a
+    Cast is added after it.
 
     Returns:
         The changed model, or the given model if nothing has to change.

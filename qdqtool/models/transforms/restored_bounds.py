@@ -72,7 +72,7 @@ def check_restorable(quantizer: QdqNode, bounds: ImposedBounds, index: ModelInde
     """Check that a Relu or Clip with these bounds can be made.
 
     Raises:
-        UnknownBoundsError: The type of the Q's input, which the bounds of a Clip need, is unknown.
+        UnknownBoundsError: The type of the Q's input is unknown, and the bounds of a Clip need this type.
     """
     if bounds == NO_BOUNDS or bounds.is_relu:
         return

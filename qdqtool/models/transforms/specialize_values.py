@@ -92,8 +92,8 @@ def fix_values(model: Model, values: Mapping[str, Sequence[float]]) -> Transform
             constant now is allowed if the value is the same.
 
     Raises:
-        UsageError: A name is no input, its shape is unknown, or a value does not fit the type or shape. Or a former
-            input is a constant with a different value.
+        UsageError: A name is no input, its shape is unknown, a value does not fit the type or shape, or a former input
+            is a constant with a different value.
     """
     fixed = dict(fixed_values(model))
     values = {name: given for name, given in values.items() if not _is_fixed(name, given, fixed)}
@@ -133,7 +133,7 @@ def fixed_values(model: Model) -> Mapping[str, Array]:
 
 
 def _is_fixed(name: str, given: Sequence[float], fixed: Mapping[str, Array]) -> bool:
-    """Return whether a former input is a constant of that value; refuse another value."""
+    """Return whether a former input is already a constant of that value; refuse another value."""
     if name not in fixed:
         return False
     if not np.all(fixed[name] == np.reshape(given, fixed[name].shape if len(given) > 1 else ())):

@@ -25,7 +25,7 @@ TensorKey = tuple[ScopePath, str]
 # Scan of opset 8 has a batch axis and a sequence_lens input, so its stacked outputs are laid out differently.
 FIRST_SCAN_WITHOUT_BATCH = 9
 MAX_TAPS = 1024
-"""One tensor of a local function is read at no more places than this; nested calls multiply their number."""
+"""Most places at which one tensor of a local function is read; nested calls multiply the places."""
 
 # ONNX Runtime 1.31.1 raises "No corresponding Numpy type" for bfloat16 and 4-bit outputs, and returns fp8 as uint8.
 READABLE_AS: dict[int, int] = {

@@ -43,7 +43,7 @@ def test_an_unknown_shape_is_a_warning_and_no_table(tmp_path: Path):
     (warning,) = built.warnings
     assert warning == (
         "cannot read the inspector's output of TensorRT 11.9.0: Expected `array`, got `object` - at `$.Layers`; the "
-        "engine was built, the types that its nodes run in are unknown, and --export-layer-info FILE keeps the output"
+        "engine was built, but the types in which its nodes run are unknown (--export-layer-info FILE keeps the output)"
     )
 
 
@@ -51,5 +51,5 @@ def test_an_engine_that_cannot_be_loaded_is_a_warning(tmp_path: Path):
     built = build(tmp_path, None)
     assert (built.evidence, built.kernels) == ("none", ())
     assert built.warnings == (
-        "TensorRT built the engine but did not load it: the types that its nodes run in are unknown",
+        "TensorRT built the engine but did not load it: the types in which its nodes run are unknown",
     )

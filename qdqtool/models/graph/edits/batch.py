@@ -103,7 +103,7 @@ class ScopeBatch:
         """Add one edit.
 
         Raises:
-            EditError: The scope lacks what the edit names, or the edit contradicts an earlier one.
+            EditError: The scope lacks a node or tensor of the edit, or the edit contradicts an earlier one.
         """
         match edit:
             case AddInitializer(tensor=tensor):

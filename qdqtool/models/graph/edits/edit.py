@@ -130,8 +130,8 @@ class SetOperator:
 class SetElementType:
     """Correct the declared element type of an inner tensor of a scope; do nothing if no type is declared.
 
-    It is for edits that change the type of a tensor. The types of inputs and outputs of a scope cannot be changed,
-    because callers rely on them.
+    Use it together with edits that change the type of a tensor. The types of inputs and outputs of a scope cannot be
+    changed, because callers rely on them.
     """
 
     scope: ScopePath

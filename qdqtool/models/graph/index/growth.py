@@ -27,7 +27,7 @@ from qdqtool.models.graph.scope import all_nodes, body_path, walk
 from qdqtool.numerics.cores import machine_memory
 
 SHARE = 4
-"""A tensor may take this part of the memory of the machine: a run needs its inputs too, and often a copy."""
+"""A tensor may take the machine's memory divided by this: a run needs its inputs too, and often a copy."""
 
 MOST_ITERATIONS = 48
 """Most iterations of a loop that are inferred; the growth in further iterations is extrapolated."""

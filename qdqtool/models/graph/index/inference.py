@@ -131,7 +131,7 @@ def _with_known_operators(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _without_endless(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model whose endless nodes have no attributes; nothing is inferred for such nodes."""
+    """Return a model without the attributes of endless nodes, so that nothing is inferred for these nodes."""
     if not any(map(is_endless, all_nodes(proto))):
         return proto
     copy = copy_model(proto)

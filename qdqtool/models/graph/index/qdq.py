@@ -40,7 +40,7 @@ class QdqNode:
         quantized_type: ``TensorProto.DataType`` of the quantized side, or None if unknown. For a DQ: the type of the
             data. For a Q: the type of the zero point, or ``output_dtype``. Without both: the type in the name of
             TensorRT's operator, or uint8 (the ONNX default).
-        axis: The effective axis, as written; default 1 (0 below opset 13, where the attribute does not exist).
+        axis: The axis that applies; may be negative. Default 1 (0 below opset 13, where the attribute does not exist).
         axis_given: Whether the node has the attribute ``axis``.
         block_size: The attribute ``block_size``; 0 if absent.
         scale_shape: Shape of the scale; None if unknown.

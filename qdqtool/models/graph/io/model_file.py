@@ -28,7 +28,7 @@ def model_digest(model: Model) -> str:
     """Return the sha256 of the graph and of every stored value of a model, as hexadecimal digits.
 
     Tensors are read one at a time. The digest does not cover descriptive fields of the model (producer, version,
-    description, metadata). Where a tensor keeps its data, and in which field, does not matter either.
+    description, metadata). It does not depend on the file or field in which a tensor keeps its data.
     """
     structure = without_weights(model.proto)
     for field in _NOTES:

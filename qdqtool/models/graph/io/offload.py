@@ -81,7 +81,7 @@ class SpillFile:
 def offloaded_bytes(data: bytes) -> Payload:
     """Return a payload that reads these bytes from a separate file, or from memory if they are few or space is short.
 
-    It is for tensors that are computed one by one while a job runs.
+    Use it for tensors that are computed one by one while a job runs.
     """
     if len(data) >= LEAST_BYTES:
         with contextlib.suppress(OSError), SpillFile(len(data)) as file:

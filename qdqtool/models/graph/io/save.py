@@ -49,8 +49,8 @@ def save_model(model: Model, path: str | Path, *, external_data: ExternalData = 
     """Write a model, which is not changed.
 
     The files are written as :mod:`qdqtool.models.graph.io.output` writes them, data first. External data goes to
-    ``<path>.<digest>.data``, with the first 16 digits of its SHA-256. So a model refers to its own data, even if the
-    process is killed. Data of an earlier model of this name is removed. A stream gets the model with its weights
+    ``<path>.<digest>.data``, with the first 16 digits of its SHA-256. So a model always refers to its own data, even if
+    the process is killed. Data of an earlier model of this name is removed. A stream gets the model with its weights
     inside. Bytes of untouched tensors are not decoded.
 
     Args:
@@ -102,7 +102,7 @@ def _write_data(model: Model, proto: onnx.ModelProto, path: Path, sources: list[
 
 
 def _stale_data(path: Path, data: DataFile | None, sources: list[Path]) -> list[Path]:
-    """Return the data files of earlier models of this name, but not those that the model was read from."""
+    """Return the data files of earlier models of this name, except the files that the model was read from."""
     if is_stream(path):
         return []
     pattern = re.compile(rf"{re.escape(path.name)}\.[0-9a-f]{{{_DIGITS}}}\.data")

@@ -32,7 +32,7 @@ def iter_tensors(proto: onnx.ModelProto) -> Iterator[TensorProto]:
     """Yield every tensor that a model stores.
 
     These are initializers (dense and sparse) and tensors in attributes. Scopes, training graphs and default values of
-    function attributes are searched. Together they are what ONNX Runtime would read from external data.
+    function attributes are searched. ONNX Runtime would read exactly these tensors from external data.
     """
     for _, container in walk(proto):
         yield from _stored_in(container)

@@ -129,9 +129,9 @@ def _starts_at_zero(entry: QdqNode, constants: Constants) -> bool:
 RELU6 = 6.0
 
 EXACT = 1e-6
-"""Relative precision of a bound that is computed from a float32 scale: a few roundings. At this precision a one-digit
-number such as 6, 1 or 20 does not occur by chance, not even for a scale with few digits (0.02 gives 5.1). A 16-bit
-scale is less precise, so only the 6 of a Relu6 is recognized."""
+"""Relative precision of a bound that is computed from a float32 scale: a few roundings. At this precision a number with
+one significant digit, such as 6 or 20, does not occur by chance, not even for a scale with few digits (0.02 gives 5.1).
+A 16-bit scale is less precise, so only the 6 of a Relu6 is recognized."""
 
 HALF_STEP = 0.501
 """Rounding the zero point shifts a range by at most this many steps; for bounds such as -1 and 1, by half a step."""

@@ -106,8 +106,7 @@ class InfinityConstants:
     """The constants of a model that represent infinity.
 
     Attributes:
-        roots: Constants that may be clipped to :data:`~.limits.LARGEST`, and tensors that are filled with such a
-            constant.
+        roots: Constants that may be clipped to :data:`~.limits.LARGEST`, and tensors that only repeat such a constant.
         carried: Tensors in which some values come from these constants.
     """
 
@@ -179,7 +178,7 @@ class _InfinityWalk:
         return self.is_harmless(output, onward, steps - 1)
 
     def _sign_of_factor(self, use: Use) -> int:
-        """Return the factor by which an operator changes the sign; 0 for a Mul by anything but a mask."""
+        """Return the factor by which an operator changes the sign; 0 for a Mul by anything except a mask."""
         match use.node.op_type:
             case "Sub":
                 return -1 if use.index == 1 else 1
