@@ -4,8 +4,8 @@
 reference page. A scale of the input's rank is blocked along one of the last two dimensions: the dimension in which it
 is shorter. Zero points may be given but must be zero. Rounding is to nearest, ties to even, and codes are clamped.
 
-Source: the reference pages of the operators. Like the newer pages, this module allows blocks along each of the last two
-dimensions and for all formats, and float16 and bfloat16 scales.
+Source: the reference pages of the operators. Like the newer pages, this module allows blocks along either of the last
+two dimensions and for all formats, and float16 and bfloat16 scales.
 """
 
 from __future__ import annotations

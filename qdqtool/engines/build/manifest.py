@@ -163,7 +163,7 @@ def describe_build(
 
 
 def describe_model(model: Model, file: StoredFile) -> StoredModel:
-    """Return the fingerprints of a model file, which are given, and of its external data files, which are read."""
+    """Describe a model: the fingerprint ``file`` of its file is given, and its external data files are read."""
     data = tuple(fingerprint(path) for path in external_files(model.proto, model.folder))
     return StoredModel(name=file.name, bytes=file.bytes, sha256=file.sha256, external_data=data)
 

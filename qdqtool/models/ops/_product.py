@@ -64,8 +64,8 @@ class ProductOp(QuantizableOp):
         two_activations: Whether kernels also multiply two activations, instead of an activation and a weight.
         channel_layout: The channel axis of the activation and of the result; None if the weight is never rescaled.
         activation_rank: The only possible rank of the activation; None if several ranks are possible.
-        is_matrix_product: Whether it is defined as a product of two matrices. Only for these operators TensorRT for RTX
-            has kernels for a float activation and a packed weight, for int8 and int4, and for fp4.
+        is_matrix_product: Whether it is defined as a product of two matrices. TensorRT for RTX has weight-only kernels,
+            kernels for int8 with int4, and fp4 kernels for these operators only.
         is_convolution: Whether it is a convolution; its kernel pads the activation with zeros.
         packs_channels: Whether weight-only kernels accept a scale for each output channel of the weight.
         fuses_add: Whether TensorRT adds another tensor to its result in the same kernel.

@@ -69,7 +69,7 @@ class _Einsum(ProductOp):
         return _OTHER if "," in text else None
 
     def weight_axis(self, node: NodeView, rank: int) -> int | None:
-        """Return the axis of the output channels, or None for two such axes: TensorRT then computes in float."""
+        """Return the output-channel axis, or None for two: TensorRT computes in float with scales along both."""
         found = Equation.parse(_equation(node))
         return found.axis(found.kept[0], rank) if found is not None and len(found.kept) == 1 else None
 

@@ -148,7 +148,7 @@ ENTRIES = (
     ),
     known(
         r"Failed attempt to rename a layer from .* to (.+) as the new name is already in use",
-        "two Q/DQ nodes end up with the name '{0}': a duplicate, or a local function or branch that has them twice",
+        "two Q/DQ nodes have the name '{0}', in the model or after local functions and branches are inlined",
         hint="make the node names unique; inline local functions that are called more than once",
         rules="QM605",
     ),
