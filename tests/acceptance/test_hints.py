@@ -454,7 +454,7 @@ CASES = {
     ),
     "a refit for several GPUs": Case(
         "build float.onnx -o e --refit",
-        "give the one of your GPU: `--compute-capabilities {}`",
+        "give the compute capability of your GPU: `--compute-capabilities {}`",
         then=(0, 4),  # it needs a GPU
         needs="tensorrt_rtx",
     ),

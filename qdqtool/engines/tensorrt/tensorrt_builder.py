@@ -52,7 +52,7 @@ def check_targets(title: str, targets: tuple[str, ...], wanted: DeploymentOption
     if wanted.refit and len(targets) > 1:
         raise UsageError(
             f"{title} builds a refittable engine for one compute capability only; {len(targets)} are given",
-            hint=f"give the one of your GPU: `--compute-capabilities {targets[-1]}`",
+            hint=f"give the compute capability of your GPU: `--compute-capabilities {targets[-1]}`",
         )
 
 

@@ -10,7 +10,7 @@ def _always(node: NodeView, constants: Constants) -> bool:
     return True
 
 
-_RANDOM = Traits(random_if=_always, stays_float32="it makes random numbers, in a type of its own")
+_RANDOM = Traits(random_if=_always, stays_float32="an attribute sets the type of its random numbers")
 
 TRAITS = {
     "Bernoulli": _RANDOM,

@@ -253,7 +253,7 @@ class StripEdits:
             output = entry.output
             readers = {use.node for use in entry.uses}
             if output is None or output.is_output or not readers or not readers <= self._gone:
-                self._keep(entry, "its codes are not read, or not only by DequantizeLinear")
+                self._keep(entry, "its codes have no reader, or a reader other than DequantizeLinear")
                 if entry.data in self._stands_for:
                     assert entry.data is not None
                     name = self._stands_for[entry.data]

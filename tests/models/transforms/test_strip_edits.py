@@ -16,7 +16,7 @@ from qdqtool.models.graph.report import NodeReason
 from qdqtool.models.transforms.strip import RestoredNode, Stripped, strip_from
 from qdqtool.models.transforms.strip_edits import RemovedNode
 
-UNREAD = "its codes are not read, or not only by DequantizeLinear"
+UNREAD = "its codes have no reader, or a reader other than DequantizeLinear"
 NOT_STORED = "its input is neither the output of a QuantizeLinear nor a stored constant"
 NOT_CONSTANT = "its scale or zero point is not constant, not finite, or does not fit its input"
 HEADER = '<ir_version: 10, opset_import: ["": 21]>'

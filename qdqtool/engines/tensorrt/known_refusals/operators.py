@@ -81,7 +81,7 @@ ENTRIES = (
     ),
     known(
         r"Only linear mode is supported for now, got (\w+)",
-        "it writes in mode '{0}'; TensorRT knows 'linear'",
+        "it writes in mode '{0}'; TensorRT supports only 'linear'",
         hint="set mode to 'linear', with a cache that is long enough",
     ),
     known(

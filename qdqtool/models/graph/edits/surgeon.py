@@ -92,7 +92,7 @@ def _check_sole_definer(name: str, scopes: list[Scope]) -> None:
     for scope in scopes:
         hidden = next((outer for outer in scope.outwards() if outer is not scope and outer.path in seen), None)
         if hidden is not None:
-            raise EditError(f"tensor '{name}' of {where(scope.path)} would hide that of {where(hidden.path)}")
+            raise EditError(f"tensor '{name}' of {where(scope.path)} would hide the tensor of {where(hidden.path)}")
 
 
 def _names_read(batch: ScopeBatch) -> Iterator[str]:

@@ -137,7 +137,7 @@ def test_inputs_that_onnx_wants_in_float32_keep_it():
         ("GridSample", "it reads positions in an image: for 640 pixels, the steps of float16 are up to half a pixel"),
         ("NonMaxSuppression", "ONNX defines NonMaxSuppression for float32 and not for float16"),
         ("Range", "ONNX defines Range for float32 and not for float16"),
-        ("RandomNormalLike", "it makes random numbers, in a type of its own"),
+        ("RandomNormalLike", "an attribute sets the type of its random numbers"),
     ],
 )
 def test_operators_that_stay_float32_say_why(op_type, reason):
