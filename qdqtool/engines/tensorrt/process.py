@@ -256,7 +256,7 @@ def _crash(title: str, code: int, outcome: Outcome, folder: Path) -> QdqError:
         return lack_of_memory(title, f"{shortage[0]} while {doing}")
     # Popen returns the negative signal number for a process that a signal ended.
     if -code == signal.SIGKILL:
-        how = f"was killed (SIGKILL) while {doing}, as a system without free memory does"
+        how = f"was killed (SIGKILL) while {doing}, as happens when the system has no memory left"
         hint = "give it more memory, or smaller shapes with --opt-shapes and --max-shapes"
     elif code < 0:
         how = f"crashed with {signal_name(-code)} while {doing}"
