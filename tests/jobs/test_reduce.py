@@ -24,7 +24,7 @@ from qdqtool.jobs.reduction.options import ReduceOptions
 from qdqtool.jobs.reduction.subgraph import INLINE_BYTES
 
 FAIL_ON = ROOT / "tests" / "support" / "fail_on.py"
-NETWORK = random_network(0, 40, {23: "Elu"})
+NETWORK = random_network(0, 16, {9: "Elu"})
 
 
 def fail_on(how: str, op_type: str = "Elu", log: Path | None = None) -> str:
@@ -110,7 +110,7 @@ def test_the_report_counts_what_was_run_and_repeats_itself(model: Path, tmp_path
     assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
     assert reports[0].history == reports[1].history
     assert sum(step.runs for step in reports[0].steps) == reports[0].runs
-    assert reports[0].before.message == "error: one of 40 nodes is not supported"
+    assert reports[0].before.message == "error: one of 16 nodes is not supported"
     assert reports[0].after.message == "error: one of 1 nodes is not supported"
     assert (reports[0].complete, reports[0].stable) == (True, True)
 
@@ -119,7 +119,7 @@ def test_the_bug_report_has_command_error_and_versions(model: Path, tmp_path: Pa
     report = reduce_model(model, tmp_path / "small.onnx", fail_on("exit"))
     assert report.report == str(tmp_path / "small.md")
     text = (tmp_path / "small.md").read_text()
-    for part in (report.command, "one of 1 nodes is not supported", "one of 40 nodes", f"- onnx: {onnx.__version__}"):
+    for part in (report.command, "one of 1 nodes is not supported", "one of 16 nodes", f"- onnx: {onnx.__version__}"):
         assert part in text
     assert "Elu" in text.split("## Model")[1]
 
@@ -146,7 +146,7 @@ def test_ctrl_c_leaves_the_smallest_model_so_far(model: Path, tmp_path: Path):
     assert child.returncode == 130
     assert "interrupted; the smallest model so far" in err
     assert "Elu" in left(small)
-    assert len(left(small)) < 40
+    assert len(left(small)) < 16
     assert "## To reproduce" in (tmp_path / "small.md").read_text()
 
 

@@ -108,7 +108,7 @@ def test_the_note_has_the_error_of_every_weight_and_data_chose_in_each(made: Pat
             assert np.mean(codes != np.clip(np.rint(weight / scale), -8, 7)) > 0.05
 
 
-QUICK = {("int4", HighPrecision.FP16), ("int8", HighPrecision.FP32)}
+QUICK = {("int4", HighPrecision.FP16)}
 
 
 @pytest.mark.parametrize(
