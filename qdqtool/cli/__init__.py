@@ -79,7 +79,7 @@ class LazyGroup(click.Group):
 )
 @click.version_option(package_name="qdqtool", message="%(prog)s %(version)s")
 def command() -> None:
-    """Put ONNX models into correct Q/DQ form, prove it, and build TensorRT engines.
+    """Quantize ONNX models, validate and check their Q/DQ nodes, and build TensorRT engines.
 
     Exit codes: 0 ok; 1 findings, a missed gate or a refusing builder; 2 wrong usage, plan or data; 3 unreadable model;
     4 something this machine lacks; 5 a bug in qdqtool; 130 interrupted; 141 the reader of a pipe closed it.

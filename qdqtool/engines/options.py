@@ -101,5 +101,5 @@ class BuildCommand:
         None, "Write the engine's layers, as JSON.", output("FILE"), section="Report"
     )
     verbose_log: Path | None = option(None, "Write the builder's whole log.", output("FILE"), section="Report")
-    skip_validate: bool = option(False, "Build without validating first; the report says SKIPPED.", section="Gates")
+    skip_validate: bool = option(False, "Build without validating first; the report shows SKIPPED.", section="Gates")
     timeout: float = _engine(1800, "Stop the builder after this time.", number("SECONDS"))

@@ -1,6 +1,9 @@
-"""tools/site.py: the page of the command line has every command with every option."""
+"""The site: the page of the command line has every command with every option, and no page is too long to read."""
+
+import re
 
 import click
+from support.code_blocks import PAGES
 
 from qdqtool.cli import command
 from tools import site
@@ -17,3 +20,10 @@ def test_the_help_of_every_command_takes_the_place_of_the_directive():
         assert f"Usage: qdqtool {name} " in text
         assert [flag for flag in sorted(flags) if flag not in text] == []
     assert page.endswith("\n\nMore.\n")
+
+
+def test_a_page_has_at_most_1500_words_beside_its_code():
+    read_at_once = [page for page in PAGES if page.parent.name not in ("developers", "reference", "rules")]
+    texts = {page: re.sub(r"(?ms)^ *```.*?^ *```$", "", page.read_text(encoding="utf-8")) for page in read_at_once}
+    assert {name: words for name, text in texts.items() if (words := len(text.split())) > 1500} == {}
+    assert len(texts) > 10

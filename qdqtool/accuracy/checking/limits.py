@@ -82,24 +82,26 @@ class Gates:
     were saved elsewhere, against the reference.
     """
 
-    min_sqnr: float | None = _gate(None, "Signal to noise ratio of every float output.", number("DB"))
-    min_cosine: float | None = _gate(None, "Cosine of every float output with the baseline's.", number("X"))
+    min_sqnr: float | None = _gate(None, "Fail if a float output has a lower signal to noise ratio.", number("DB"))
+    min_cosine: float | None = _gate(
+        None, "Fail if a float output has a lower cosine with the baseline's.", number("X")
+    )
     min_agreement: float | None = _gate(
         None,
-        "Share of every integer, boolean and string output that equals the baseline's; 0.9 with --min-sqnr or "
+        "Fail if a smaller share of an integer, boolean or string output equals the baseline's; 0.9 with --min-sqnr or "
         "--min-cosine.",
         number("SHARE"),
     )
-    max_steps: float | None = _gate(None, "Distance of every quantized tensor, in steps.", number("K"))
+    max_steps: float | None = _gate(None, "Fail if a quantized tensor is more than K steps away.", number("K"))
     max_weight_steps: float | None = _gate(
         0.5,
-        "Distance of packed weights that are not clipped; 'inf' where another tool did not round to nearest.",
+        "Fail if a packed weight is over K steps away, unless clipped; 'inf' if another tool did not round to nearest.",
         number("K"),
     )
     max_metric_loss: float | None = _gate(
         None,
-        "Loss of the metric against the baseline; percentage points for top-1, percent for perplexity, what your "
-        "function returns.",
+        "Fail if the metric loses more: percentage points of top-1, percent of perplexity, or what "
+        "your function returns.",
         number("X"),
     )
 

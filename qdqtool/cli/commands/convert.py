@@ -71,9 +71,7 @@ LAYOUT = Layout(
 )
 
 
-@click.command(
-    cls=ProfilesCommand, layout=LAYOUT, short_help="Quantize, validate, check and build in one go, with one report."
-)
+@click.command(cls=ProfilesCommand, layout=LAYOUT, short_help="Quantize, validate, check and build, with one report.")
 @model_argument()
 @click.option(
     "-o",
@@ -110,8 +108,8 @@ def command(context: click.Context, /, *, model: Path, output: Path, output_form
     """Quantize MODEL, validate and check the result, and build an engine from it.
 
     These are the commands `quantize`, `validate`, `check --baseline MODEL` and `build`, with their options and gates.
-    The first gate that is missed ends the conversion with the exit code of its step; report.json in FOLDER says which.
-    The check measures on --validation-data, or on the calibration samples that `quantize` holds back.
+    The first gate that is missed ends the conversion with the exit code of its step; report.json in FOLDER names it.
+    The check measures on --validation-data, or on the hold-out samples of `quantize`.
 
     `qdqtool explain quantize` shows it by example.
     """

@@ -41,8 +41,8 @@ LAYOUT = Layout(
     "--fails",
     required=True,
     metavar="build|check|COMMAND",
-    help="What fails on the model; in a COMMAND, {} stands for the path of the model. Options of build or check follow "
-    "behind --, or in the same word: 'check --min-sqnr 30'.",
+    help="The command that fails; in a COMMAND, {} stands for the path of the model. Options of build or check follow "
+    "after --, or in the same word: 'check --min-sqnr 30'.",
 )
 @options_of(ReduceOptions)
 @output_option("The reduced model to write.")

@@ -74,8 +74,8 @@ _HELP: Mapping[str, Mapping[str, str]] = {
     },
     "check": {
         "min_sqnr": "Fail if a float output has a lower signal to noise ratio. This limit keeps no layer in float.",
-        "min_agreement": "Share of every integer, boolean and string output that equals the baseline's; 0.9 with "
-        "--check-min-sqnr or --min-cosine.",
+        "min_agreement": "Fail if a smaller share of an integer, boolean or string output equals the baseline's; 0.9 "
+        "with --check-min-sqnr or --min-cosine.",
         "max_metric_loss": "Fail if the metric loses more against the float model. This limit keeps no layer in float.",
         "save_outputs": "Write the outputs of the reference, in the layout that `qdqtool check --outputs` reads.",
     },

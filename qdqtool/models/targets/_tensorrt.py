@@ -123,7 +123,7 @@ CHANGES = (
     ReleaseChange(
         since="10.8",
         summary="float4e2m1 and TRT_FP4DynamicQuantize; GPUs from compute capability 10.0 on; a 4-bit tensor needs an "
-        "even number of elements, where it needed an even last dimension",
+        "even number of elements (before: an even last dimension)",
         evidence="changelog of the parser and DataType.FP4 in the Python package; source of the parser for the even "
         "last dimension",
         brings=frozenset({"TRT_FP4DynamicQuantize", "float4e2m1"}),

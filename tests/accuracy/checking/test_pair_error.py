@@ -17,6 +17,7 @@ from support.metrics import sqnr_db
 from support.paths import ROOT
 from support.qdq import pair_model, text_model
 
+import qdqtool as qdq
 from qdqtool.accuracy.checking.pair_error import LEAST_DB, LEAST_DB_OF_8_BITS, PairError, leads_to_softmax
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
@@ -440,6 +441,17 @@ def test_the_limit_of_each_format_is_the_documented_one(kind: str) -> None:
     rows = re.findall(r"^\| ([0-9a-z ]+) \| ([0-9.]+) dB \|", page, re.MULTILINE)
     limits = {bits: float(db) for words, db in rows for bits in words.split() if bits.isdigit()}
     assert empty(kind).least_db == limits[str(min(formats.get(kind).bits, 8))]
+
+
+def test_the_page_has_the_sqnr_of_normal_values() -> None:
+    page = (ROOT / "docs/explanation/verdicts.md").read_text()
+    shown = dict(re.findall(r"`(\w+)` (\d+) dB", page))
+    x = np.random.default_rng(0).normal(size=(40, 3000)).astype(np.float32)
+    for kind, db in shown.items():
+        scales, _ = qdq.scale_from_tensor(x, kind, axis=0)
+        noise = ((x - qdq.fake_quantize(x, scales, kind, axis=0)) ** 2).sum(axis=1)
+        assert np.mean(10 * np.log10((x**2).sum(axis=1) / noise)) == pytest.approx(int(db), abs=0.55)
+    assert len(shown) == 5
 
 
 def test_channels_count_from_their_share_of_the_mean_power_on() -> None:
