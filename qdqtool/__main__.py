@@ -38,9 +38,9 @@ _LIMITS: dict[int | None, str] = {
     ),
     **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.EFBIG), "ulimit -a shows the limits of this shell"),
 }
-"""What to do about a limit of the system."""
+"""The hint for each error number that means that a limit of the system is reached."""
 _NO_ROOM = re.compile("failed to map segment|cannot allocate memory|bad_alloc", re.IGNORECASE)
-"""What the loader and libraries report where memory is short."""
+"""Matches the messages of the loader and of libraries if memory is short."""
 
 _SPELLED = "qdqtool-spelled"
 """The error handler of stdout, for encodings such as ASCII or cp1252 that cannot encode every name or report."""
@@ -135,7 +135,7 @@ def _run(words: list[str]) -> int:
 
 
 def _invoke(words: list[str]) -> object:
-    """Run the command like ``click.Command.main``, which would return the exit code of findings for a closed pipe."""
+    """Run the command and return its result. ``click.Command.main`` would turn a closed pipe into exit code 1."""
     if "_QDQTOOL_COMPLETE" in os.environ:
         command.main(prog_name="qdqtool")
     try:
@@ -146,7 +146,7 @@ def _invoke(words: list[str]) -> object:
 
 
 def _no_reader(error: Exception) -> int:
-    """Return the exit code if stdout, or an output that is a stream, cannot be written."""
+    """Return the exit code for a failed write to stdout, or to another stream that is an output."""
     # Python flushes stdout again at exit, and would print a second error.
     with contextlib.suppress(OSError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -156,7 +156,7 @@ def _no_reader(error: Exception) -> int:
 
 
 def _system_error(words: Sequence[str], error: Exception) -> int:
-    """Print the error of the machine or of a path, which may occur anywhere, or report a bug."""
+    """Print an error of the machine or of a path; report any other error as a bug."""
     number = error.errno if isinstance(error, OSError) else None
     path = str(error.filename or "") if isinstance(error, OSError) else ""
     hint = _LIMITS.get(number)
@@ -189,7 +189,7 @@ def _bug(words: Sequence[str], error: Exception) -> int:
 
 
 def _lost(lost: Lost) -> int:
-    """Tell of a process that did not end by itself."""
+    """Print why the child process was ended, and return the exit code."""
     words, left = sys.argv[1:], left_behind(lost.outputs)
     if lost.asked:
         return _fail(words, f"interrupted; {left}", EXIT_INTERRUPTED)
@@ -235,7 +235,7 @@ def _fail(words: Sequence[str], message: str, code: int, hint: str | None = None
 
 
 def _left() -> str:
-    """Describe the outputs that this process has put in place."""
+    """Describe the output files that this process has completed."""
     return left_behind(Ledger.current.outputs() if Ledger.current is not None else ())
 
 

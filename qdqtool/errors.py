@@ -54,7 +54,7 @@ class ArgumentError(UsageError, ValueError):
 
 
 class OutputError(QdqError):
-    """The output cannot be written; nothing was left behind."""
+    """The output cannot be written; no incomplete file remains."""
 
     exit_code = 2
 

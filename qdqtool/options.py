@@ -1,8 +1,8 @@
 """Options: each is declared once, as a field of a light dataclass.
 
-The option of the command line (:mod:`qdqtool.cli.declared`), the typed keyword of Python (:mod:`qdqtool.api.keywords`),
-the key of a recipe and the value in a request (:mod:`qdqtool.jobs.request`) follow from the declaration. A module with
-declarations is read before a command runs, so it imports nothing heavy.
+Four things are made from the declaration: the option of the command line (:mod:`qdqtool.cli.declared`), the typed
+keyword of Python (:mod:`qdqtool.api.keywords`), the key of a recipe, and the value in a request
+(:mod:`qdqtool.jobs.request`). A module with declarations is read before a command runs, so it imports nothing heavy.
 """
 
 import dataclasses
@@ -13,12 +13,12 @@ from typing import Any, Literal, TypeVar, cast
 T = TypeVar("T")
 
 Values = dict[str, Any]
-"""Values of options by name. Each maker of a request takes out the values that it uses."""
+"""Values of options by name. Each function that makes a request removes the values that it uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """The values of an option, and how they are written.
+    """Which values an option has, and how they are written.
 
     Attributes:
         form: Form on the command line. A ``flag`` has no value, a ``switch`` also has a ``--no-`` form, ``output`` is a
@@ -26,8 +26,8 @@ class Kind:
         keyword: The type of the Python keyword, with the names of :mod:`qdqtool.api.keywords`.
         metavar: The placeholder for the value in help texts, such as FILE.
         read: Converts a word of the command line to the value; for a repeated option, all words. The second argument is
-            the name of the option, for messages. None if the word is the value.
-        take: Converts a Python keyword, whose type was checked, to the value. None if the keyword is the value.
+            the name of the option, for messages. None if the word itself is the value.
+        take: Converts a Python keyword, whose type was checked, to the value. None if the keyword itself is the value.
         words: The value for each legal word.
         minimum: The smallest legal integer; a ``number`` must be greater.
         is_repeated: Whether the option may be given several times.
@@ -196,8 +196,8 @@ def read(options: Iterable[Option], given: Mapping[str, Any], said: Speech) -> V
 
     Args:
         options: The options.
-        given: Words of the command line, or keywords, by name. None means that the option was not given; on the command
-            line, so does an empty tuple.
+        given: Words of the command line, or keywords, by name. None, and on the command line also an empty tuple, means
+            that the option was not given.
         said: Whether the values come from the command line or from Python.
 
     Raises:
@@ -224,7 +224,7 @@ def build(kind: type[T], values: Values, **known: Any) -> T:
     Args:
         kind: The class. A field gets the value with the name of its option, or with its own name.
         values: Values by name; the used values are removed.
-        known: Values of fields that are known already.
+        known: Values of fields that do not come from options, by field name.
     """
     for each in dataclasses.fields(kind):  # type: ignore[arg-type]
         found: Option | None = each.metadata.get(_KEY)

@@ -14,7 +14,7 @@ def unit_names(package: ModuleType) -> tuple[str, ...]:
 
 
 def load_unit(package: ModuleType, name: str) -> ModuleType:
-    """Import the module of one unit. The caller has checked that ``name`` is one of :func:`unit_names`."""
+    """Import the module of one unit. The caller must check that ``name`` is one of :func:`unit_names`."""
     return importlib.import_module(f"{package.__name__}.{name}")
 
 

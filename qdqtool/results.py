@@ -23,7 +23,7 @@ MOST_NUMBERS = 8
 
 
 Question = Literal["rules", "numbers", "engine"]
-"""What a verdict is about: rules for valid models, the numbers compared with the float model, or the engine build."""
+"""The question of a judgement: are the rules kept, are the numbers near the float model, is the engine built?"""
 VerdictWord = Literal["passed", "warning", "failed"]
 """``failed``: a gate is missed. ``warning``: all gates hold, but a user should know something before deployment."""
 
@@ -66,7 +66,7 @@ class Report:
         return self.to_dict()
 
     def __str__(self) -> str:
-        """Return one line for each fact; for a list this is its length."""
+        """Return one line for each fact; a list is shown by its length."""
         facts = (f"  {name}: {_brief(value)}" for name, value in _filled_items(self.notebook_rows()))
         return "\n".join([type(self).__name__, *(fact for fact in facts if not fact.startswith(_VERSIONS))])
 
@@ -118,7 +118,7 @@ def decode(document: Mapping[str, Any], kind: type[T], hook: Callable[[type, Any
     Args:
         document: The keys of the JSON report; keys that ``kind`` does not have are ignored.
         kind: The dataclass.
-        hook: Makes a value of a type that msgspec does not know, from the type and the decoded value.
+        hook: Returns the value for a type that msgspec does not know; it gets the type and the decoded value.
 
     Raises:
         msgspec.ValidationError: A key is missing, or a value has another type.
@@ -127,7 +127,7 @@ def decode(document: Mapping[str, Any], kind: type[T], hook: Callable[[type, Any
 
 
 def _with_nan(value: Any, hint: Any) -> Any:
-    """Return a value with NaN in place of each null whose type is plainly ``float``."""
+    """Return a value with NaN in place of each null whose declared type is ``float`` without None."""
     if value is None:
         return math.nan if hint is float else None
     if not isinstance(value, dict | list):

@@ -37,7 +37,8 @@ def check_model(
         baseline: The float model.
         data: The samples; default is random inputs with a fixed seed.
         progress: Called after each sample, with the number of finished samples and of all samples.
-        tick: Called for each run while layers are ranked by noise, with the number of finished runs and the most runs.
+        tick: Called for each run while layers are ranked by noise, with the number of finished runs and the largest
+            possible number.
         keywords: Options of ``qdqtool check``, with ``_`` for ``-``.
 
     Raises:

@@ -19,7 +19,7 @@ from qdqtool.options import PYTHON, Values, read
 from qdqtool.registry import suggestion
 
 _WORDS = {"array": "a list", "object": "a dict", "float": "a number", " got": " not"}
-"""Words of JSON messages, and the words that Python users know."""
+"""Words in messages of msgspec, each with the word that Python users know."""
 
 
 def checked(given: Mapping[str, Any], kind: type, function: str) -> dict[str, Any]:

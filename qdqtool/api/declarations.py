@@ -42,7 +42,7 @@ SHARED = {
     "Engine": ("build", "convert"),
     "Gate": ("check", "convert"),
 }
-"""Groups of commands whose common keywords are in one class, the largest groups first."""
+"""Groups of commands; one class has the keywords that all commands of a group share. The largest groups come first."""
 ARGUMENTS = {"build": ("backend",)}
 """Options that are arguments of the function, not keywords."""
 WITH_REPORTS = ("build", "check", "convert", "quantize", "sensitivity")

@@ -62,11 +62,11 @@ def bench_engine(  # noqa: PLR0913 -- one argument for each option
     Args:
         engine: An engine, or an ONNX model for the provider of TensorRT for RTX.
         against: The engine of the float model.
-        data: Samples, of which the first is run; None for a random sample.
+        data: Samples; only the first is run. None for a random sample.
         rounds: Number of times that the engines take turns.
         runs: Number of timed inferences in each round.
-        warm_up: Number of inferences before them that are not timed.
-        profiled: Number of inferences with a profiler after all rounds; their mean gives the times of layers.
+        warm_up: Number of inferences that run before these and are not timed.
+        profiled: Number of inferences with a profiler after all rounds, which give the mean times of layers.
         speedup: The gate, such as ``>=1.2x``; None for no gate.
         progress: Called for each turn of an engine, with the number of finished turns and of all turns.
 

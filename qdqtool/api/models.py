@@ -1,4 +1,4 @@
-"""The jobs that read models but no data, for Python code. They load quickly: no import here can run models."""
+"""The jobs that read models but no data, for Python code. It loads quickly, as it never imports ONNX Runtime."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models without an output file: a job writes into a temporary folder, and the report gets the model."""
+"""Return models in memory: a job writes into a temporary folder, and the model is read into the report."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -67,7 +67,7 @@ class QdqAssertions:
         strict: bool | None = None,
         **keywords: Any,
     ) -> "CheckReport":
-        """Assert that a model keeps its limits. Omitted options come from the model's ``[[check]]`` in the settings.
+        """Assert that a model passes ``qdqtool check``. Omitted options come from its ``[[check]]`` in the settings.
 
         Args:
             model: The file.
@@ -100,7 +100,7 @@ class QdqAssertions:
 
         Args:
             before: The file with the pairs.
-            after: The file that must also have these pairs.
+            after: The file in which these pairs must be unchanged.
 
         Returns:
             The report, for further assertions.

@@ -91,11 +91,11 @@ def quantize_model(
     Args:
         model: The float model. It is not changed.
         data: Calibration data. Weight-only modes and ``calibration_cache`` need none. A fifth of the samples is held
-            out to measure the accuracy; it influences only the final ranges.
+            out to measure the accuracy; these samples influence only the final ranges.
         output: The ``.onnx`` file to write; None to get the model as ``output_model`` of the report.
         progress: Called after each calibration sample, with the number of finished samples and of all samples.
         tick: Called for each run of a sample while layers are measured for an accuracy target, with the number of
-            finished runs and the most runs.
+            finished runs and the largest possible number.
         keywords: Options of ``qdqtool quantize``, with ``_`` for ``-``.
 
     Raises:

@@ -22,7 +22,7 @@ class ReportFiles:
     """The report files of one call.
 
     Attributes:
-        command: The command that corresponds to the function, which is also the name of its text renderer.
+        command: The command that corresponds to the function; the text renderer has the same name.
         files: Format and path of each file.
     """
 
@@ -41,7 +41,7 @@ class ReportFiles:
 
 @contextlib.contextmanager
 def report_files(keywords: Any, command: str, model: object) -> Iterator[ReportFiles]:
-    """Remove ``reports`` from keywords; if the block fails at a gate, the failure is written to the files.
+    """Remove ``reports`` from keywords, and yield the files; if the block misses a gate, write the failure to them.
 
     Args:
         keywords: The keywords of the function.

@@ -45,14 +45,14 @@ def fix_models(  # noqa: PLR0913 -- one argument for each option
         targets: Target ids, as for :func:`~qdqtool.validate_model`.
         select: Prefixes of the rule codes to apply; None for all.
         ignore: Prefixes of rule codes to leave out.
-        unsafe: Whether to apply fixes that change numbers or cannot be proven too.
+        unsafe: Whether to also apply fixes that change numbers or cannot be proven.
         diff: Whether to describe the changes instead of writing them.
         in_place: Whether each model is written over its own file.
         output: The output file, if there is a single model.
         data: Samples for runs and for the shapes of dynamic inputs; None for a few random samples.
 
     Raises:
-        UsageError: There is not exactly one destination, a target or prefix is unknown, or the data does not fit.
+        UsageError: No destination or several are given, a target or prefix is unknown, or the data does not fit.
         OutputError: A file cannot be written.
     """
     policy = Policy(targets=tuple(targets), select=None if select is None else tuple(select), ignore=tuple(ignore))
@@ -139,14 +139,14 @@ def reduce_model(  # noqa: PLR0913 -- one argument for each option
         options: Options for ``build`` or ``check``, or further words of a command.
         match: Regular expression: a run that prints a match fails, whatever its exit code.
         timeout: Time limit of a run in seconds.
-        max_runs: Most runs; after them, the smallest model so far is the result.
+        max_runs: Largest number of runs; after them, the smallest model so far is the result.
         input_shapes: Shapes of inputs, by name, that are first written into the model.
         report: The Markdown file for a bug report; None for the path of the output with the suffix ``.md``.
         progress: Called with the number of finished runs and the number of remaining nodes.
 
     Raises:
         ModelError: The model cannot be read.
-        UsageError: The command does not fail on the model, or does not fail alike twice.
+        UsageError: The command does not fail on the model, or fails on any model.
         OutputError: A file cannot be written.
     """
     how = ReduceOptions(

@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 MAX_MODEL_BYTES = 1 << 28
-"""A larger model takes too long to read for a completion."""
+"""A completion does not read a larger model, because that takes too long."""
 
 
 def offer(find: Callable[[click.Context], Iterable[str]], *, takes_commas: bool = False) -> Complete:
     """Return a completion that offers the words that begin with the typed text.
 
     Args:
-        find: Returns every legal word; if it raises, no words are offered.
+        find: Returns every legal word; if it raises an exception, no words are offered.
         takes_commas: Whether the option accepts several words with commas; the last word is completed.
     """
 
@@ -128,5 +128,5 @@ def _model(context: click.Context) -> "onnx.ModelProto | None":
 
 
 def _is_plain(word: str) -> bool:
-    """Whether bash, zsh and fish all take a word literally: a name of a model that is not could run a command."""
+    """Whether bash, zsh and fish all take a word literally; otherwise a name from a model could run a command."""
     return re.fullmatch(r"[\w/][\w/.:@%+,-]*", word) is not None

@@ -58,7 +58,7 @@ def _flags(declaration: Option) -> tuple[str, ...]:
 
 
 def _default(declaration: Option) -> dict[str, Any]:
-    """Return the default as arguments of a click option; without these, an omitted option is None."""
+    """Return click's arguments for the default; empty if an omitted option shall be None."""
     kind, value = declaration.kind, declaration.default
     if kind.form == "switch" and value is None:
         return {"default": None}
@@ -74,7 +74,7 @@ _TYPES: dict[str, Any] = {
     "output": OutputPath(),
     "binary": OutputPath(is_binary=True),
 }
-"""The type in click of each form; other forms are text, or have a type made for the option."""
+"""The click type of each form; other forms are text, or get a type of their own for each option."""
 
 
 def _type(kind: Kind) -> Any:

@@ -18,7 +18,7 @@ def model_argument(name: str = "model", *, required: bool = True) -> Callable[[D
 
 
 def remember_models(context: click.Context, _parameter: click.Parameter, value: Any) -> Any:
-    """Store the names that the user gave to the models, for the commands in hints."""
+    """Store the model paths as the user typed them; the commands in hints use them."""
     names = value if isinstance(value, tuple) else (value,)
     context.meta.setdefault(_MODELS_KEY, []).extend(str(name) for name in names if name is not None)
     return value
@@ -28,13 +28,13 @@ _MODELS_KEY = "qdqtool.models"
 
 
 def given_models(context: click.Context) -> list[str]:
-    """Return the names that the user gave to the models of the command."""
+    """Return the model paths as the user typed them."""
     found: list[str] = context.meta.get(_MODELS_KEY, [])
     return found
 
 
 def filled_hint(context: click.Context, hint: str | None) -> str | None:
-    """Return a hint with the models of the command in place of ``MODEL``: code that writes hints does not know them."""
+    """Return a hint with ``MODEL`` replaced by the models of the command, which are unknown where hints are written."""
     models = " ".join(map(shlex.quote, given_models(context)))
     return re.sub(r"\bMODEL\b(\.\.\.)?", lambda _: models, hint) if hint and models else hint
 
@@ -159,7 +159,7 @@ def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **d
 
 
 REPORTS_KEY = "qdqtool.reports"
-"""Key of a context for the format and path of each file that ``--report`` names."""
+"""The key of click's context under which the formats and paths of ``--report`` are stored."""
 
 
 def _write_asked(report: Any, kind: str) -> None:
@@ -173,10 +173,10 @@ def _write_asked(report: Any, kind: str) -> None:
 
 @contextlib.contextmanager
 def step_progress() -> Iterator[tuple[Callable[[str], None], Callable[[int, int], None], Callable[[int, int], None]]]:
-    """Yield three functions: for the name of a new step, for samples, and for settings of layers.
+    """Yield three functions that show progress: of steps, of samples, and of settings of layers.
 
-    The last two take the number of finished items and the total, and show them on stderr if it is a terminal. The bar
-    for layers appears with the first setting.
+    The first takes the name of a step that begins. The others take the number of finished items and the total, and show
+    them on stderr if it is a terminal. The bar for layers appears with the first setting.
     """
     from rich.console import Console
     from rich.progress import Progress

@@ -15,7 +15,7 @@ from qdqtool.options import Values, declared
 SHAPES = tuple(each.name for each in declared(ProfileShapes))
 
 Words = Mapping[str, Sequence[str]]
-"""The values of each of the six shape options, by the name of its parameter."""
+"""The values of the six shape options, by parameter name."""
 
 
 class ProfilesCommand(SectionedCommand):

@@ -1,8 +1,8 @@
 """Read options from a TOML file, and write such a file with all options.
 
 The file has the options of the command line by their long names; click checks the values with its own types, and
-options on the command line win. A recipe may come from others: scripts, and files to write, are allowed on the command
-line only.
+options on the command line win. A recipe may come from a stranger, so it must not name scripts or files to write; only
+the command line may.
 """
 
 import json
@@ -49,7 +49,7 @@ def write_recipe(context: click.Context, _parameter: click.Parameter, asked: boo
 
 
 def recipe_text(context: click.Context) -> str:
-    """Return a recipe with all options of a command, their help, and their defaults, if they have some."""
+    """Return a recipe with every option of a command, its help, and its default if it has one."""
     head = (
         f"A recipe of `qdqtool {context.info_name}`: its options with their defaults. Options on the command line "
         "take precedence. Paths are relative to the folder of this file."

@@ -13,9 +13,9 @@ from qdqtool.reports import findings
 
 FORMATS = ("text", "json", "html")
 PRINTED = ("text", "json", *unit_names(findings))
-"""Formats of the reports of ``validate`` and ``check`` on stdout: those of other tools too."""
+"""Formats of the reports of ``validate`` and ``check`` on stdout, including the formats of other tools."""
 WRITTEN = (*PRINTED, "html")
-"""Their formats in files."""
+"""Formats of the reports of ``validate`` and ``check`` in files."""
 Pairs = tuple[tuple[str, Path], ...]
 """Format and file of each report."""
 

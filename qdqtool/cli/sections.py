@@ -21,7 +21,7 @@ class Layout:
         terms: Words and their meanings, by heading.
         sections: Names of parameters by heading, in order. Other declared options follow under the heading of their
             declaration; the remaining ones come last.
-        headings: The heading of the command for a heading of declarations, if it differs.
+        headings: For a heading in the declarations, the heading that this command shows instead.
         examples: Example command lines.
         first: Names of the parameters that ``--help`` shows; empty for all. ``--help-all`` shows all of them.
     """
@@ -36,7 +36,7 @@ class Layout:
 REPORT = ("output_format", "quiet", "verbose", "help")
 """The options for printing, which every command with a report has."""
 WHAT = ("target", "quantize_mode", "block_size", *(each.name for each in declared(SelectionOptions)))
-"""The first options under "What is quantized", whose order differs from their declarations."""
+"""The first options under "What is quantized", in another order than they are declared."""
 HELP_NAMES = ["-h", "--help"]
 _INT8 = "`qdqtool convert MODEL --calib-data DATA -o FOLDER` quantizes to int8; `build` reads the types of Q/DQ nodes"
 _MODEL = "the model is an argument: `qdqtool build model.onnx -o model.engine`"
@@ -155,7 +155,7 @@ def _show_all(ctx: click.Context, _option: click.Parameter, is_given: bool) -> N
 
 
 def name_of(option: click.Option) -> str | None:
-    """Return the name of an option in a layout; releases of click name ``--help`` differently."""
+    """Return the name that layouts use for an option: releases of click differ in the name of ``--help``."""
     return "help" if "--help" in option.opts else option.name
 
 

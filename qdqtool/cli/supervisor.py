@@ -1,10 +1,10 @@
 """Run a command in a child process, so that a signal ends it in every phase and no incomplete files are left.
 
-Python runs a signal handler only between two of its instructions, so never during a call of a library. For example,
+Python runs a signal handler only between two of its own instructions, never during a call of a library. For example,
 onnx's shape inference looped forever on one operator while it held the interpreter's lock, and a Loop in a model may
-run for hours. So the process that gets the signal only waits. It passes the signal on, and kills its child if the child
-does not end in time. It also removes the files that a crashed child leaves. The fork costs 2 ms, before anything heavy
-is imported.
+run for hours. So the process that gets the signal does no work itself: it only waits for its child. It passes the
+signal on, and kills its child if the child does not end in time. It also removes the files that a crashed child leaves.
+The fork costs 2 ms, before anything heavy is imported.
 """
 
 import contextlib
@@ -27,17 +27,17 @@ GRACE = 3.0
 """Seconds that a child has to clean up after a signal. If Python can run at all, this takes milliseconds."""
 
 _LOOK = 0.1
-"""Seconds between two looks at the memory of the child."""
+"""Seconds between two measurements of the memory of the child."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A child that was ended by a signal or a library.
+    """A child process that a signal or a library ended.
 
     Attributes:
         signal: What ended it; 0 for a library.
         asked: Whether the user asked for it, by a signal to this process.
-        outputs: Names of the outputs that were put in place before.
+        outputs: Names of the output files that were completed before.
         memory: Its memory in bytes if it was ended because it took too much; 0 otherwise.
     """
 
@@ -50,8 +50,8 @@ class Lost:
 def supervise(lost: Callable[[Lost], int]) -> Callable[[], object]:
     """Continue in a child process; this process waits, and ends with the exit code of the child.
 
-    The child calls the returned function at its end. If it ends without that call, a library has ended it: OpenBLAS
-    exits with 1 where it gets no memory, and 1 means findings.
+    The child calls the returned function at its end. If the child ends without that call, a library has ended it. For
+    example, OpenBLAS exits with 1 if it gets no memory, but 1 means findings.
 
     Signals are blocked in the child until :func:`heed` is called. Without ``fork``, or if other threads run, this
     function does nothing.
@@ -76,7 +76,7 @@ def supervise(lost: Callable[[Lost], int]) -> Callable[[], object]:
 
 
 def heed(handler: Callable[[int, FrameType | None], object]) -> None:
-    """Call ``handler`` at the first signal that asks to end, and ignore later signals; ignored ones stay ignored."""
+    """Call ``handler`` at the first signal that asks to end, and ignore later ones. Ignored signals stay ignored."""
 
     def first(number: int, frame: FrameType | None) -> None:
         for each in heeded:
@@ -131,7 +131,7 @@ class _Supervisor:
         )
 
     def _watch(self) -> None:
-        """End the child before it takes all memory, as for a loop whose growth is decided while it runs."""
+        """End the child before it takes all memory, for example if a Loop of a model grows with its data."""
         try:
             from qdqtool.numerics.cores import growth_factor, machine_memory
 
@@ -163,7 +163,7 @@ class _Supervisor:
 
 
 def _memory(process: int) -> int:
-    """Return the bytes of memory of a process and its children that no file holds; 0 if the system does not tell."""
+    """Return the anonymous memory of a process and its children in bytes; 0 if the system does not report it."""
     total = 0
     with contextlib.suppress(OSError, ValueError, IndexError):
         status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")

@@ -96,7 +96,7 @@ def settled(values: Values) -> "Settings":
 
 
 def refuse_with_fixes(options: dict[str, Any]) -> None:
-    """Raise if an option is given that cannot be used with ``--fix`` or ``--diff``.
+    """Refuse options that cannot be used with ``--fix`` or ``--diff``.
 
     Raises:
         UsageError: Such an option is given.

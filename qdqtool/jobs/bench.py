@@ -39,7 +39,7 @@ def bench_engine(
     Args:
         engine: An engine of TensorRT or TensorRT for RTX; or an ONNX model, which ONNX Runtime's provider compiles.
         against: The engine of the float model to compare with; it must be of the same kind.
-        data: Samples, of which the first is run; default is a random sample with the shapes of the engine.
+        data: Samples; only the first is run. Default is a random sample with the shapes of the engine.
         timing: The numbers of rounds and inferences.
         speedup: The speedup gate.
         progress: Called for each turn of an engine, with the number of finished turns and of all turns.
@@ -75,7 +75,7 @@ def bench_engine(
 
 
 def _fed(runner: Runner, sample: Sample) -> Sample:
-    """Return the sample with the input types of an engine: a float engine may need float32, and the other float16."""
+    """Return the sample with the input types of an engine, which may differ between the two engines."""
     return Sample.like(sample, {spec.name: sample[spec.name].astype(spec.dtype) for spec in runner.inputs})
 
 

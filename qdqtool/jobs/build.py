@@ -145,7 +145,7 @@ class _Job:
         check_outputs([path for path in outputs if path is not None], inputs)
 
     def _check_key(self) -> None:
-        """Test the key with a signature, before a build that may take long."""
+        """Make a signature with the key, so that a wrong key is found before a long build."""
         if self._options.sign_key is None:
             return
         if self._manifest is None:

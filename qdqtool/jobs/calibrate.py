@@ -56,13 +56,13 @@ class CalibrateReport(Report):
         data: The data that was run.
         shard: The shard of the data, as ``I/N``; None for all data.
         samples: Number of samples on which the ranges were collected.
-        resumed: Number of these samples that an interrupted run had finished.
+        resumed: How many of these samples an interrupted run had already finished.
         tensors: Number of tensors with a range.
         unseen: Tensors without a range.
         preparation: The outcome of each step that prepares the model.
-        chosen: Id of the method that ``auto`` chose for the whole model by its outputs. ``auto`` if it chooses for each
-            tensor, and empty for other methods.
-        method_trial: The effect of the methods that were tried; None if none was tried.
+        chosen: Id of the method that ``auto`` chose for the whole model by comparing outputs. ``auto`` if it chooses
+            for each tensor, and empty for other methods.
+        method_trial: The effect of each method that ``auto`` tried on the outputs; None if it tried none.
         cluster: The workers of a Dask cluster that ran the samples; None if this process ran them.
     """
 

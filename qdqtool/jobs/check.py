@@ -59,7 +59,7 @@ def check_model(
         data: A data file, or a full data request; default is random inputs with a fixed seed.
         options: The limits, and further uses of the outputs.
         progress: Called after each sample, with the number of finished samples and of all samples.
-        blame: When to rank layers by noise; default is only when a gate on the outputs is missed.
+        blame: When to rank layers by noise; by default only if a gate on the outputs is missed.
 
     Raises:
         UsageError: Data, saved outputs or the engine do not fit the model, the model fails during a run, an option
@@ -132,7 +132,7 @@ def _swapped(models: tuple[Model, Model | None]) -> UsageError:
 
 
 def _of_pairing(pairing: Pairing) -> Iterator[str]:
-    """Yield the assumptions about the baseline, as text."""
+    """Yield what was assumed to compare the model with the baseline, as text."""
     for what, pairs in (("input", pairing.inputs), ("output", pairing.outputs)):
         for name, own in pairs.items():
             yield f"{what} '{name}' is called '{own}' in the baseline: they are paired by their position"
@@ -158,7 +158,7 @@ def _index_of(model: Model) -> ModelIndex:
 
 
 def _like(model: Model, baseline: Model) -> Model:
-    """Return the baseline, specialized as the model was, with its weights prepared and split as those of the model."""
+    """Return the baseline after the changes that were made to the model: specialized, weights prepared and split."""
     require_sound(GraphView(baseline))
     baseline = specialize_like(model, baseline).model
     return separate_like(model, prepared_like(model, baseline).model).model

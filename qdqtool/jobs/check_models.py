@@ -44,7 +44,7 @@ class ModelCheck:
 
     @classmethod
     def of(cls, report: CheckReport, *, strict: bool = False) -> "ModelCheck":
-        """Return the entry of a check that was made; with ``strict``, a warning has exit code 1 too."""
+        """Return the report entry of a completed check; with ``strict``, a warning also has exit code 1."""
         failed = report.verdict == "failed" or (strict and report.verdict == "warning")
         return cls(
             model=report.model, verdict=report.verdict, exit_code=int(failed), reasons=report.reasons, report=report
@@ -102,7 +102,7 @@ def read_checks(path: Path, given: Values | None = None) -> tuple[ListedModel, .
 def check_models(
     checks: Iterable[ListedModel], settings: Path, *, begin: Callable[[str], None] | None = None, **calls: Progress
 ) -> ChecksReport:
-    """Check several models; an error in one is its failure, and the others are checked all the same.
+    """Check several models; a model whose check ends with an error counts as failed, and the others are still checked.
 
     Args:
         checks: The models.
@@ -142,7 +142,7 @@ def check_listed(check: ListedModel, progress: Progress | None = None, tick: Pro
     Args:
         check: The model and its options.
         progress: Called after each sample.
-        tick: Called for each run while layers that cost most are measured.
+        tick: Called for each run while layers are ranked by noise.
 
     Raises:
         QdqError: The check cannot be made, as for :func:`~qdqtool.jobs.check.check_model`.

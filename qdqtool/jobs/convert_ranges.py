@@ -32,10 +32,10 @@ class ConvertReport(Report):
         read_as: Id of the format of the input; ``qdqtool`` for a ranges file of qdqtool.
         output: The file that was written.
         written_as: Id of the format of the output.
-        method: Id of the calibrator that derived thresholds from ranges; None if the file has thresholds.
+        method: Id of the calibrator that computed thresholds from ranges; None if the input already has thresholds.
         tensors: Number of tensors that were written.
         unseen: Tensors without a range, which were left out.
-        notes: Statements in the file of another tool that the output cannot express.
+        notes: Facts in the file of another tool that the output format cannot express.
     """
 
     source: str
@@ -98,7 +98,7 @@ def _check_format(to: str) -> None:
 
 
 def _lost(theirs: encodings.Encodings, to: str) -> Iterator[str]:
-    """Yield the statements in the file of another tool that the format ``to`` cannot express."""
+    """Yield the facts in the file of another tool that the format ``to`` cannot express."""
     if not encodings.keeps_ends(to):
         yield from theirs.remarks_of(theirs.ranges)
     others = [name for name in theirs.names if name not in theirs.ranges]
@@ -107,7 +107,7 @@ def _lost(theirs: encodings.Encodings, to: str) -> Iterator[str]:
 
 
 def _check_preparation(ranges: Ranges, source: Path) -> None:
-    """Raise if a step rescaled tensors: another tool would have to rescale the tensors of its model in the same way."""
+    """Refuse ranges that were measured after tensors were rescaled, since other tools use the original model."""
     known = known_steps()
     harmless = {BIAS_CORRECTION, *PLANNED, *(name for name, step in known.items() if not step.rescales_tensors)}
     steps = [step.step for step in ranges.record.preparation if step.was_made and step.step not in harmless]
@@ -121,7 +121,7 @@ def _check_preparation(ranges: Ranges, source: Path) -> None:
 
 
 def _thresholds(ranges: Ranges, method: str) -> dict[str, TensorRange]:
-    """Return the ranges that int8 codes must cover, by tensor name, because no other format has scopes."""
+    """Return the ranges that int8 codes must cover, by tensor name: files of other tools have no scopes."""
     percentile = ranges.record.parameters.get("percentile", calibrators.PERCENTILE)
     if not isinstance(percentile, int | float):
         raise UsageError(f"the ranges were found for percentile {percentile!r}, which is not a number")

@@ -24,7 +24,7 @@ class _Package:
     distributions: tuple[str, ...]
     install: str
     needed_for: str = ""
-    """A text that is used instead of the list of commands."""
+    """The use of the package, if it is not the list of commands that import it."""
 
 
 _PACKAGES = (

@@ -30,7 +30,7 @@ class FixRequest:
 
     Attributes:
         policy: Targets and rules. Suppressed findings are not fixed.
-        unsafe: Whether to apply fixes that change numbers or cannot be proven too.
+        unsafe: Whether to also apply fixes that change numbers or cannot be proven.
         diff: Whether to describe the changes instead of writing them.
         in_place: Whether each model is written over its own file.
         output: The output file, if there is a single model.
@@ -52,7 +52,7 @@ def fix_models(paths: Sequence[Path], request: FixRequest) -> FixReport:
     stop the others.
 
     Args:
-        paths: The models. They are not changed unless ``request.in_place`` is set.
+        paths: The models. The files are not changed unless ``request.in_place`` is set.
         request: The fixes to apply, and where to write.
 
     Raises:
@@ -86,7 +86,7 @@ def fix_model(model: Model, request: FixRequest) -> Transformed[Repaired]:
 
 
 def reaches(report: FixReport, severity: Severity) -> bool:
-    """Return whether a finding of ``severity`` or worse is left."""
+    """Return whether a finding of at least ``severity`` remains."""
     counts = (report.summary.errors, report.summary.warnings, report.summary.infos)
     return any(counts[: SEVERITIES.index(severity) + 1])
 

@@ -42,9 +42,10 @@ class InsertOptions:
     Attributes:
         weights: How quantized constants are stored.
         external_data: Whether weights are stored in a second file.
-        targets: The targets that must load the result: what any of them does not accept is refused. Empty for no check.
-        verify: Feeds to run the model on before and after an opset upgrade; None for no such test.
-        force: Insert a plan that was made for another model.
+        targets: The targets that must load the result. A result that one of them does not accept is refused. Empty for
+            no check.
+        verify: Feeds on which the model is run before and after an opset upgrade; None to leave the upgrade unverified.
+        force: Whether to insert a plan that was made for another model.
     """
 
     weights: WeightStorage = WeightStorage.PACKED
@@ -67,11 +68,12 @@ class InsertReport(WrittenModelReport):
         verified: The result of ``verify``; None if it was not requested.
         quantized: Every pair that was inserted.
         refused_by: For each target that does not accept the output, the first reason.
-        skipped: Nodes that stay in float with ranges of another tool. Empty for a plan file: if a plan cannot be
-            carried out, that is an error.
+        skipped: Nodes that stay in float with ranges of another tool. Empty for a plan file, because a plan that cannot
+            be carried out is an error.
         given: How ranges of another tool were used; None for a plan file.
         sizes: File sizes.
-        findings: The findings of the rules about numbers (QN) for the output, such as weights that its scales clip.
+        findings: The findings of the rules about numbers (QN) in the output, such as weights that are clipped by their
+            scales.
     """
 
     model: str

@@ -12,8 +12,9 @@ class QdqGroup:
 
     Attributes:
         op_type: QuantizeLinear or DequantizeLinear, or an operator of TensorRT's parser.
-        kind: ``weight`` if the data is constant, ``scale`` if the node makes the scales of others, else ``activation``.
-        format: Number format, or the name of the ONNX type if qdqtool has no such format.
+        kind: ``weight`` if the data is constant, ``scale`` if the node makes scales that other nodes read, else
+            ``activation``.
+        format: Number format, or the name of the ONNX type if it is not a number format of qdqtool.
         granularity: ``per-tensor``, ``per-axis``, ``blocked`` or ``unknown``.
         count: Number of nodes.
         scale_min: Smallest scale; None if no scale is constant.

@@ -13,7 +13,7 @@ _MANUALS = (_PACKAGE / "manual", _PACKAGE.parent / "docs")
 _FOLDERS = (".", "start", "how-to", "reference", "explanation")
 """Folders of pages for users, in the order of the site."""
 _DIRECTIVE = re.compile(r"^::: .*\n(?:    .*\n|\n(?=    ))*", re.MULTILINE)
-"""A block that the site replaces by the options of commands or by docstrings."""
+"""Matches a block in which the site shows the options of commands, or docstrings."""
 _COMMANDS = {
     "bench": "build",
     "calibrate": "calibration",
@@ -35,7 +35,7 @@ _COMMANDS = {
     "strip": "other-tools",
     "verify-engine": "build",
 }
-"""The page of each command that has no page with its name."""
+"""For each command without a page of its own name, the page that describes it."""
 
 
 @dataclass(frozen=True, slots=True)

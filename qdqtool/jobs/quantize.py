@@ -59,7 +59,7 @@ class QuantizeOptions(ExtraFiles):
         metric: A task metric: ``NAME``, ``NAME:OUTPUT``, ``SCRIPT.py:func``, a function
             (``docs/how-to/check.md``), or None.
         goal: The accuracy target for which layers may stay in float; None to quantize all layers.
-        curve_file: Where to write the curve of accuracy against quantized share, as JSON; only with an accuracy target.
+        curve_file: Where to write the curve of accuracy against quantized share, as JSON; needs an accuracy target.
     """
 
     recipe: Recipe = field(default_factory=Recipe)
@@ -96,7 +96,7 @@ def quantize_model(
         output: The ``.onnx`` file to write.
         options: Which tensors are quantized, and how they are stored; default is int8 for TensorRT.
         progress: Called after each calibration sample, with the number of finished samples and of all samples.
-        tick: Called for each run of a sample in a search, with the number of finished runs and the most runs.
+        tick: Called for each run of a sample in a search, with the number of finished runs and the largest number.
 
     Raises:
         ModelError: The model cannot be read.

@@ -26,7 +26,7 @@ CURVE_VERSION = 1
 
 
 class CurveFile(msgspec.Struct, frozen=True, kw_only=True):
-    """The file that ``--pareto`` writes: how accuracy and cost change as layers leave the quantized format.
+    """The file that ``--pareto`` writes: accuracy and cost as more and more layers stay in float.
 
     Attributes:
         schema_version: Version of the schema, 1.
@@ -60,7 +60,7 @@ def check_files(
     Args:
         source: The model.
         data: Calibration data or ranges, and validation data; None for absent data.
-        outputs: The model to write, and the file for the noise of layers; None for a file that is not written.
+        outputs: The model to write, and the file for the noise of layers; None for a file that is not requested.
         extras: The other files.
 
     Raises:

@@ -40,21 +40,21 @@ class QuantizeReport(WrittenModelReport):
         skipped: Every operator that could be quantized but was not, with the reason.
         degenerate: Tensors and weights that no scale represents well, with the action that was taken.
         high_precision: The conversion of float nodes; None if they keep the type of the model.
-        findings: The findings of ``validate`` for the output: warnings and advice. The only possible error is QN504, at
+        findings: The findings of ``validate`` in the output: warnings and advice. The only possible error is QN504, at
             a tensor that ``degenerate`` lists as ``strays``.
         accuracy: The accuracy lost by quantization, measured on a few samples; None without data.
         ranges_file: The ranges file that was written, if any.
         plan_file: The plan file that was written, if any.
-        codes_not_in_plan: Number of weights with codes that were chosen with data. The plan file has only their scales,
-            so inserting the plan gives another model.
+        codes_not_in_plan: Number of weights whose codes were chosen with data. The plan file has only the scales of
+            these weights, so inserting the plan gives another model.
         sizes: File sizes.
         existing: How existing Q/DQ of the model were handled: ``keep`` or ``replace``; None if it had none. With
             ``keep``, ``accuracy`` compares with the given model, which is partly quantized.
         inlined: The local functions that were inlined, because their calls need separate scales.
         curve_file: The file of the curve of accuracy against quantized share, if any.
         goal: The layers that stay in float for an accuracy target; None without a target, or without such layers.
-        search: The models that the search for the accuracy target measured, with their accuracy. None without a search:
-            without a target, or if every layer can be quantized and no curve was requested.
+        search: The models that the search for the accuracy target measured, with their accuracy. None without a search.
+            There is no search without a target, or if all layers can be quantized and no curve was requested.
         blame: The layers that make most of the noise at the worst output. None if they were not measured: without data
             or noise, with random data, or if an accuracy target left layers unquantized.
         model_file: Digests of the input; None for a model in memory.
@@ -67,8 +67,8 @@ class QuantizeReport(WrittenModelReport):
         has_accuracy_target: Whether ``--min-sqnr`` or ``--max-metric-loss`` was given.
         quantized_share: Share of the multiply-accumulates in products that read a DequantizeLinear; None if the model
             has no products.
-        verdict: ``failed`` where the model breaks a rule or an output, ``warning`` where a user should know something
-            before deployment.
+        verdict: ``failed`` if the model breaks a rule or an output, ``warning`` if a user should know something before
+            deployment.
         reasons: Why the verdict is not ``passed``.
     """
 

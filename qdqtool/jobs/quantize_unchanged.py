@@ -1,4 +1,4 @@
-"""Models in which nothing is quantized: write them unchanged, and report why each operator stays float."""
+"""Write models in which nothing can be quantized unchanged, and report why each operator stays in float."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -27,7 +27,7 @@ def left_in_float(skipped: Iterable[SkippedNode]) -> tuple[NodeReason, ...]:
 
 
 def nothing_to_add(settled: ResolvedModel) -> PlacementProposal | None:
-    """Return the proposal for a model that keeps its Q/DQ if it has no new pairs; None if quantize has to run."""
+    """Return the proposal if a model keeps its Q/DQ and gets no new pairs; None if it must be quantized."""
     source, recipe = settled.model, settled.recipe
     converted = read_metadata(source, HIGH_PRECISION_KEY) == recipe.high_precision.value
     as_asked = converted or recipe.high_precision is HighPrecision.FP32

@@ -28,7 +28,7 @@ from qdqtool.samples.feeds import Progress
 
 
 class ReductionInterruptedError(KeyboardInterrupt):
-    """Ctrl-C, with a message about the model that was written."""
+    """Ctrl-C ended the search; the message describes the model that was written."""
 
 
 def reduce_model(
@@ -60,7 +60,7 @@ def reduce_model(
 
 
 class _Job:
-    """One reduction; Ctrl-C ends it in the same way as its normal end."""
+    """One reduction; after Ctrl-C the smallest model so far is written like a final result."""
 
     def __init__(self, source: Model, output: Path, options: ReduceOptions) -> None:
         self._source, self._output, self._options = source, output, options

@@ -1,7 +1,7 @@
-"""Turn option values into requests for jobs; the rules between options are here, for command line and Python.
+"""Turn option values into requests for jobs; check which options fit together, for the command line and for Python.
 
-Each function removes the values that it uses from ``values`` (made by :func:`qdqtool.options.read`), and names options
-in messages with ``said``.
+Each function removes the values that it uses from ``values``, which :func:`qdqtool.options.read` made. ``said`` is how
+messages name options.
 """
 
 from dataclasses import replace
@@ -30,7 +30,7 @@ def calibration_data(values: Values, said: Speech) -> FileData | RandomData:
     """Return the data of a calibration.
 
     Raises:
-        UsageError: Not exactly one source is named, or an option does not fit it.
+        UsageError: No source or two are named, or an option does not fit the source.
     """
     path, is_random = values.pop("calib_data", None), values.pop("random_calibration", False)
     seed = values.pop("seed", None)
@@ -54,7 +54,7 @@ def calibration_data(values: Values, said: Speech) -> FileData | RandomData:
 
 
 def file_data(values: Values) -> FileData:
-    """Return the data of a run; ``values`` must have it."""
+    """Return the data of a run, which ``values`` must name."""
     return _files(values, values.pop("data"))
 
 
@@ -69,7 +69,7 @@ def recipe_request(values: Values) -> Recipe:
 
 
 def quantize_request(values: Values, said: Speech) -> tuple[Source | None, QuantizeOptions]:
-    """Return the source of ranges (None for weights alone without data), and the options of the quantization.
+    """Return the source of ranges (None for a weight-only mode without data), and the options of the quantization.
 
     Raises:
         UsageError: Options contradict each other, or one requires another.
@@ -141,7 +141,7 @@ def _goal(values: Values, said: Speech) -> AccuracyGoal | None:
 
 
 def _validation(values: Values) -> FileData | None:
-    """Return the validation data; labels and preview belong to the calibration data only."""
+    """Return the validation data, without the options for labels and preview, which only calibration data has."""
     place = values.pop("validation_data", None)
     if place is None:
         return None
@@ -150,7 +150,7 @@ def _validation(values: Values) -> FileData | None:
 
 
 def _source(values: Values, said: Speech, *, needed: bool, measured: bool) -> Source | None:
-    """Return the source of ranges: data, or a file with optional data; None if none is needed or named."""
+    """Return the source of ranges: data, or a file with optional data. It may be None if none is needed."""
     cached = _cached(values, said)
     if cached is not None:
         return cached

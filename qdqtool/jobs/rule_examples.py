@@ -38,9 +38,9 @@ class ExampleFix:
     """The result of ``--fix`` on an example.
 
     Attributes:
-        label: ``unsafe`` if one of the edits needs ``--unsafe-fixes``.
+        label: ``unsafe`` if one of the edits is unsafe, otherwise ``safe``.
         edits: A description of each edit.
-        text: The fixed model as ONNX text, without the header if it is the one of all examples.
+        text: The fixed model as ONNX text, without the header if this is the usual header of examples.
     """
 
     label: Label
@@ -53,7 +53,7 @@ class ExampleCard:
     """An example model.
 
     Attributes:
-        title: The point of the example.
+        title: What the example shows.
         text: The model as ONNX text.
         targets: The targets of the example; empty for all targets of the rule.
         findings: The findings of the rule.
@@ -68,7 +68,7 @@ class ExampleCard:
 
 
 def card(example: Example) -> ExampleCard:
-    """Return an example without findings and fix; this takes no time."""
+    """Return an example without findings and fix, for which no rule is run."""
     return ExampleCard(example.title, inspect.cleandoc(example.text), example.targets)
 
 

@@ -51,7 +51,7 @@ class LoadedEngine:
 
 @dataclass(frozen=True, slots=True)
 class EngineRun:
-    """The run of the engine of a check.
+    """How ``check`` ran the engine.
 
     Attributes:
         loaded: The engine that ran.
@@ -97,7 +97,7 @@ def write_outputs(runner: Runner, feeds: Feeds, output: Path, progress: Progress
 def engine_outputs(
     options: CheckOptions, feeds: Feeds, model: Model
 ) -> Iterator[tuple[CheckOptions, EngineRun | None]]:
-    """Run the engine of a check, and replace saved outputs by its outputs while the block runs.
+    """Run the engine of a check; in the block, its outputs take the place of saved outputs.
 
     Yields:
         The options with a temporary file in ``outputs``, and the run; without an engine, the same options and None.
@@ -119,7 +119,7 @@ def engine_outputs(
 
 
 def _of_another_file(engine: LoadedEngine, model: Model) -> Iterator[str]:
-    """Yield a warning if the engine was built from another file: its outputs then belong to that model."""
+    """Yield a warning if the engine was built from another model: its outputs are then not those of this model."""
     if engine.stored is None or model.path is None or engine.stored.model_sha256 == fingerprint(model.path).sha256:
         return
     yield (

@@ -16,7 +16,7 @@ class OutputEffect:
 
     Attributes:
         name: Name of the output.
-        sqnr_db: SQNR in dB over all samples; None if it is undefined: no noise, or a float output of zeros.
+        sqnr_db: SQNR in dB over all samples; None if there is no noise, or if the float output is 0 everywhere.
         cosine: Cosine of the angle between the two outputs; None if one of them is zero everywhere.
         finite: Whether NaN and infinity occur only where the float model has them too; SQNR and cosine ignore these.
     """
@@ -36,11 +36,12 @@ class NodeEffect:
         op_type: Operator of that node.
         graph: Scope of that node; empty for the main graph.
         nodes: All nodes that are quantized or stay in float together, because one kernel computes them.
-        noise_share: Share of the layer in the noise that each layer makes alone, at the output where it is largest; 1
-            if the layer makes NaN or infinity.
+        noise_share: Noise of this layer alone, divided by the sum over all layers of their noise alone, at the output
+            where this share is largest; 1 if the layer makes NaN or infinity.
         worst_sqnr_db: SQNR of the worst output with only this layer quantized; None if no output has noise.
         gain_db: How much the noise of the outputs decreases when only this layer stays in float, in dB.
-        cost_share: Share of the layer in the cost of all layers: the mean of multiply-accumulates, weights and number.
+        cost_share: Share of the layer in the cost of all layers: the mean of its shares of multiply-accumulates,
+            weights and layers.
         outputs: Every float output with only this layer quantized.
         outputs_without: Every float output with only this layer in float.
         exclude: The options that leave the layer in float.
@@ -78,7 +79,7 @@ class SensitivityReport(Report):
         activations_only_db: SQNR of the worst output with all activations quantized but no weight.
         sensitivity_file: The file that was written, if any.
         metric: The task metric of the model; None if none was requested.
-        nodes: The layers, the one with the largest share of the noise first.
+        nodes: The layers, sorted by their share of the noise, largest first.
         model_file: Digests of the input; None for a model in memory.
     """
 

@@ -28,8 +28,8 @@ class StripReport(Report):
         external_data: The data file of the output, if any.
         removed: Every DQ that was removed.
         kept: Every Q or DQ that stays, with the reason.
-        restored: Every Relu and Clip that was restored because the range of a Q had replaced it.
-        warnings: Operations of the quantized model that the float model lacks.
+        restored: Every Relu and Clip that was inserted again because the range of a Q had replaced it.
+        warnings: Operations of the quantized model that are missing in the float model.
         sizes: File sizes.
     """
 
@@ -53,8 +53,8 @@ def strip_model(
     """Remove every Q/DQ from a model and write the result.
 
     Pairs are bypassed; stored codes become float constants, dequantized by the canonical arithmetic. Codes that are
-    graph inputs or outputs, or that feed other operators, stay and are reported. A Relu or Clip that a quantizer
-    removed, because the range of a Q replaces it, is restored.
+    graph inputs or outputs, or that feed other operators, stay and are reported. If a quantizer removed a Relu or Clip
+    because the range of a Q replaces it, the Relu or Clip is restored.
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.

@@ -55,10 +55,10 @@ def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int | None = 
     """Return the findings of many files under one policy, in the order of ``paths``.
 
     Args:
-        paths: The files; one that cannot be read is reported and does not stop the others.
+        paths: The files; a file that cannot be read is reported and does not stop the others.
         policy: Targets and rules, and whether to run TensorRT's parser too.
-        jobs: Number of processes for the files; None for the fastest number. With more than one, a script that calls
-            this function needs the usual ``if __name__ == "__main__"``.
+        jobs: Number of processes for the files; None for the fastest number. With more than one process, a script that
+            calls this function needs ``if __name__ == "__main__"``.
     """
     paths = [*paths]
     return _judged(paths, Linter(policy), policy.parser, lambda: lint_files(paths, policy, jobs))

@@ -13,10 +13,10 @@ from qdqtool.quantization.planning import modes
 from qdqtool.results import Judgement, VerdictWord
 
 LEAST_QUANTIZED = 0.1
-"""Smallest share of quantized multiply-accumulates for which an engine is worthwhile."""
+"""Smallest share of quantized multiply-accumulates without a warning."""
 LEAST_AS_PLANNED = 0.5
 LARGE = 0.95
-"""Share of the size of the float model from which on a quantized model saves nothing."""
+"""A quantized model that is larger than this share of the float model gets a warning."""
 
 
 def judge(reports: Sequence[tuple[str, object]], limit: str = "--min-sqnr") -> tuple[Judgement, ...]:
@@ -122,7 +122,7 @@ def _of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
 
 
 def _low_of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
-    """Yield a warning where the worst output keeps little on real data, and no accuracy was asked for."""
+    """Yield a warning if the worst output has a low SQNR on real data, and no accuracy was requested."""
     is_real = report.calibration is None or not report.calibration.random
     outputs = report.accuracy.outputs if report.accuracy is not None and is_real else ()
     known = [(each.sqnr_db, each.name) for each in outputs if each.sqnr_db is not None]

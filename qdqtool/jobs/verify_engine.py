@@ -26,7 +26,7 @@ class VerifyReport(Report):
     Attributes:
         engine: The engine file.
         manifest: The manifest of the engine.
-        passed: Whether no check failed.
+        passed: Whether every check passed or was not possible.
         checks: Every check, including checks that were not possible.
     """
 

@@ -139,7 +139,7 @@ def command(context: click.Context, /, *, model: Path, output: Path, output_form
 
 
 def _add_options() -> None:
-    """Add the options of the steps; the option for files of findings follows the options of its step."""
+    """Add the options of all steps; ``--validate-report`` comes after the other options of ``validate``."""
     steps = [step for step, _ in OPTIONS]
     for step in dict.fromkeys(steps):
         for (owner, _), each in OPTIONS.items():

@@ -31,7 +31,7 @@ class FileNames:
     """The names of the files in the folder.
 
     Attributes:
-        stem: The beginning of all names except those of the reports.
+        stem: The first part of all names except ``report.json`` and ``report.html``.
     """
 
     stem: str
@@ -65,7 +65,7 @@ class _Listed(msgspec.Struct):
 
 
 class _EarlierReport(msgspec.Struct):
-    """The part of an earlier report that is read."""
+    """The keys of an earlier report that are read."""
 
     folder: str
     steps: list[object]
@@ -80,7 +80,7 @@ class Staging:
         folder: The folder that the files are moved to.
         place: The temporary folder.
         names: The names of the files.
-        earlier: The report and files of an earlier conversion, which are removed when the new files are moved.
+        earlier: Names of the files of an earlier conversion, which are removed when the new files are moved.
     """
 
     folder: Path
@@ -97,7 +97,7 @@ class Staging:
         return self.folder / self.names.name(what)
 
     def written(self) -> tuple[WrittenFile, ...]:
-        """Return what was made so far, in the order in which it is put in place: a model comes after its data."""
+        """Return the files made so far, in the order in which they are moved: a model comes after its external data."""
         data = ((path, "weights") for path in self.place.glob("*.onnx.*.data"))
         found = ((self.place / name, kind) for name, kind in self.names.kinds.items())
         return tuple(_describe(path, kind) for path, kind in (*data, *found) if path.exists())
@@ -181,7 +181,7 @@ def staging(folder: Path, names: FileNames, earlier: tuple[str, ...]) -> Iterato
 
 
 def _earlier(folder: Path) -> tuple[str, ...]:
-    """Return the report of an earlier conversion, and the files in it that nobody has changed since."""
+    """Return the names of the report, the page and the unchanged files of an earlier conversion."""
     try:
         found = msgspec.json.decode((folder / REPORT).read_bytes(), type=_EarlierReport)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -193,7 +193,7 @@ def _earlier(folder: Path) -> tuple[str, ...]:
 
 
 def _is_page(path: Path) -> bool:
-    """Return whether a file is a page of qdqtool; the report, from which a page is made, cannot have its digest."""
+    """Return whether qdqtool made this page. ``report.json``, from which it is made, cannot have its digest."""
     if not path.is_file():
         return False
     with path.open("rb") as file:
@@ -210,7 +210,7 @@ def _digest(path: Path) -> str:
 
 
 def _usual_mode(folder: Path) -> int:
-    """Return the mode of a new file: files in a temporary folder may be readable only for their owner."""
+    """Return the usual mode of a new file; a file from a temporary folder may be readable only for its owner."""
     probe = folder / "mode"
     probe.touch()
     mode = probe.stat().st_mode & 0o777

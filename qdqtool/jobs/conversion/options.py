@@ -32,7 +32,7 @@ class ConvertProgress:
     Attributes:
         step: Called with the name of each step when the step begins.
         samples: Called after each sample, with the number of finished samples and of all samples.
-        layers: Called for each run while layers are measured, with the number of finished runs and the most runs.
+        layers: Called for each run while layers are measured, with the number of finished runs and the largest number.
     """
 
     step: Callable[[StepName], None] = _ignore
@@ -55,7 +55,7 @@ class ConvertOptions:
         known_findings: A file of findings to ignore, as ``validate --write-baseline`` writes it; None for no file.
         check: Limits on the difference from the float model, and further options of the check.
         blame: Whether to rank layers by noise even if no limit is exceeded.
-        strict: Whether a warning gives exit code 1 too.
+        strict: Whether a warning also gives exit code 1.
         build: How the engine is built; None for no engine. It must not name calibration data: the data of ``quantize``
             gives the shapes of dynamic inputs.
         backend: ``tensorrt``, ``tensorrt-rtx``, or ``auto``: the target if it is one of these and installed, else the
@@ -96,7 +96,7 @@ class ConvertOptions:
         return Policy(targets=(self.target,), compute_capabilities=targets.capabilities(gpus))
 
     def validate(self) -> None:
-        """Check in advance the options that steps after ``quantize`` would refuse."""
+        """Check the options of the later steps before ``quantize`` runs."""
         policy = self.judged_by()
         Linter(policy)
         self.quantize.recipe.require_hardware(policy.compute_capabilities)

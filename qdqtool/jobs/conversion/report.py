@@ -65,7 +65,7 @@ class MeasuredOn:
         samples: Number of samples.
         part: ``validation data``; ``held back``: the hold-out samples of the calibration data; ``all``: every sample of
             the data; or ``random``.
-        reason: Why selection samples were used; empty if only other samples were used.
+        reason: Why the check also used selection samples; empty if it did not.
     """
 
     data: str

@@ -19,7 +19,7 @@ def convert_request(values: Values, given: Collection[str], said: Speech) -> tup
 
     Args:
         values: The values of the options.
-        given: The options that the user gave for this conversion itself; a recipe may add others.
+        given: Names of the options that the user gave to this command; values from a recipe are not among them.
         said: How messages name options.
 
     Raises:
@@ -42,7 +42,7 @@ def convert_request(values: Values, given: Collection[str], said: Speech) -> tup
 
 
 def _refuse_idle(given: Collection[str], said: Speech) -> None:
-    """Raise if an engine option is given although no engine is built."""
+    """Refuse engine options if no engine is built."""
     for (step, name), each in step_options().items():
         if step == "build" and name != _OF_OTHERS_TOO and each.name in given:
             raise UsageError(f"{said(each.name)} needs an engine, but {said('no_build')} builds none")

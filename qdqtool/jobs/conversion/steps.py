@@ -106,7 +106,7 @@ def request_for(data: Source, options: QuantizeOptions) -> DataRequest:
 
 
 def measured_on(data: Source, options: QuantizeOptions, quantized: QuantizeReport, checked: CheckReport) -> MeasuredOn:
-    """Return the samples on which the check measured, and whether selection samples were among them.
+    """Return the samples that the check used, and whether selection samples were among them.
 
     Args:
         data: The data with which the model was quantized.
@@ -156,7 +156,7 @@ class Conversion:
         """Return the result of a step.
 
         Raises:
-            QdqError: ``quantize`` failed for another reason than a gate; nothing was written.
+            QdqError: ``quantize`` failed, but not at a gate; nothing was written.
         """
         self.progress.step(step)
         functions: dict[StepName, Callable[[], StepReport]] = {
@@ -234,7 +234,7 @@ class Conversion:
 
 
 def _files_of(data: Source) -> FileData | None:
-    """Return the samples if they are files, without the option for a preview, which ``quantize`` already wrote."""
+    """Return the samples if they are files, without a preview, because ``quantize`` already wrote it."""
     data = data.data if isinstance(data, CachedRanges) else data
     if isinstance(data, str | Path):
         return FileData(path=Path(data))
@@ -257,7 +257,7 @@ def _ended(
 
 
 def _failed(step: StepName, error: QdqError, model: Path) -> StepReport:
-    """Return the report of a step that ended with the error that its command would print."""
+    """Return the report of a step that an error ended, with the message of its command."""
     return StepReport(
         step=step,
         state="failed",

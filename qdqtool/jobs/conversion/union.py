@@ -19,13 +19,13 @@ STEPS: Mapping[str, type] = {
     "validate": ValidateCommand,
     "check": CheckCommand,
 }
-"""The commands. If several have an option of one name, the name belongs to the first of these commands."""
+"""The commands. If several have an option with the same name, only the first command keeps the name without prefix."""
 
 _SHARED: Mapping[str, tuple[str, ...]] = {
     "build": ("input_shapes", "input_values"),
     "check": ("allow_constant_data", "input_shapes", "input_values", "metric", *MEDIA),
 }
-"""Options with the same meaning as in ``quantize``, given only once. All but the metric take effect in the first step.
+"""Options with the same meaning as in ``quantize``, given only once. Only the metric also takes effect in ``check``.
 """
 
 _WRITTEN = "the folder gets it"
@@ -53,12 +53,12 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "outputs": "the quantized model does not exist before the conversion",
     },
 }
-"""Options of the commands that ``convert`` does not have, with the reason."""
+"""Options of the four commands that are not options of ``convert``, with the reason."""
 
 _PREFIXED = frozenset(
     {("validate", "targets"), ("validate", "baseline"), ("build", "skip_validate"), ("check", "profile")}
 )
-"""Options whose name alone would have another meaning in ``convert``."""
+"""Options that get a prefix because their name alone would be misleading in ``convert``."""
 
 _HELP: Mapping[str, Mapping[str, str]] = {
     "build": {
@@ -101,7 +101,7 @@ def step_options() -> dict[tuple[str, str], Option]:
 
 
 def split(values: Values) -> dict[str, Values]:
-    """Return the values for each step, under the option names of the step."""
+    """Return the values of each step, by the name that the option has in the command of the step."""
     found: dict[str, Values] = {step: {} for step in STEPS}
     for (step, name), each in step_options().items():
         if each.name in values:

@@ -7,7 +7,7 @@ from qdqtool.models.graph.model import Model
 
 
 class BaselineCuts:
-    """The parts that can be cut out of a baseline.
+    """Cuts parts out of a baseline.
 
     Attributes:
         tensors: Names of the tensors in the main graph of the baseline.

@@ -14,7 +14,7 @@ from qdqtool.engines.tensorrt.process import PACKAGE_ROOT
 from qdqtool.errors import CapabilityError
 
 _MOST_BYTES = 1 << 24
-"""Largest number of bytes to read of an output. Only the end of a longer output is read: the error is there."""
+"""Largest number of bytes that are read of an output. Only the end of a longer output is read: the error is there."""
 
 _GRACE = 5.0
 """Seconds that a command has to remove its temporary files before it is killed."""
@@ -22,7 +22,7 @@ _GRACE = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The end of a command: its exit code and its output.
+    """The result of a command: its exit code and its output.
 
     Attributes:
         code: The exit code, negative for a signal; None if the command exceeded the time limit.
@@ -81,7 +81,7 @@ def run_child(
 
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
-    """If a child still runs, end it and all processes that it started."""
+    """End a child that still runs, with all processes that it started."""
     if child.poll() is not None:
         return
     _signal(child, signal.SIGTERM)

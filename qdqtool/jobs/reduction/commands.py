@@ -20,11 +20,11 @@ from qdqtool.jobs.reduction.subgraph import store
 from qdqtool.models.graph.io.load import load_model
 
 OWN = ("build", "check")
-"""Commands of qdqtool whose reports are read; other commands are judged by their exit code and last line."""
+"""Commands whose JSON reports are read; other commands are judged by their exit code and last line."""
 
 PLACEHOLDER = "{}"
 _SLACK = 120.0
-"""Seconds that ``build`` may take beyond the time limit of its builder."""
+"""Seconds that ``build`` may take in addition to the time limit of its builder."""
 
 _BASELINE = "--baseline"
 _LONGEST = 500
@@ -225,7 +225,7 @@ def _without_baseline(options: tuple[str, ...]) -> tuple[tuple[str, ...], str | 
 
 
 def _beside(model: Path) -> Path:
-    """Return the path for the baseline of a reduced model."""
+    """Return the path of the baseline that is written for a reduced model."""
     return model.with_name(f"{model.stem}.baseline.onnx")
 
 
@@ -234,7 +234,7 @@ def _is_own(words: Sequence[str]) -> bool:
 
 
 def refuse_wrong_use(failure: Failure, command: Command) -> None:
-    """Raise if ``build`` or ``check`` failed because of its options and not because of the model.
+    """Refuse to reduce if ``build`` or ``check`` failed because of its options and not because of the model.
 
     Raises:
         UsageError: The command ended with exit code 2.

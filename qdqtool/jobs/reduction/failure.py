@@ -41,7 +41,7 @@ class Failure:
     output: str = field(default="", repr=False, compare=False)
 
     def is_like(self, other: "Failure") -> bool:
-        """Return whether this failure of a smaller model has the decisive properties of another failure."""
+        """Return whether this failure, of a smaller model, is like another failure in the properties that decide."""
         if (self.kind, self.detail) != (other.kind, other.detail):
             return False
         return not other.reasons or other.reasons[0] in self.reasons
@@ -80,7 +80,7 @@ class Normalizer:
 
 
 def numbered_in(text: str) -> set[int]:
-    """Return the positions of nodes that a text gives as numbers, such as ``node 7`` or ``node 'number 7'``."""
+    """Return the positions of nodes in a text, such as 7 for ``node 7`` or ``node 'number 7'``."""
     return {int(found) for found in _POSITION.findall(text)}
 
 

@@ -7,19 +7,19 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 _GROWTH = 4
-"""The likeliest items are tried first, in groups that grow by this factor. A larger factor needs fewer tests for an
+"""The most likely items are tried first, in groups that grow by this factor. A larger factor needs fewer tests for an
 unlikely item, and more tests for a likely one.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Guidance(Generic[Item]):
-    """Functions that use knowledge about the items of a search.
+    """Functions that make a search faster by knowledge about its items.
 
     Attributes:
-        arrange: Orders the remaining items, given the needed items; the likeliest come first.
-        finish: Given the needed items and the rest, tries to make the needed items fail in another way than by leaving
-            the rest out, and returns whether that worked. It is called once, when two items are needed.
+        arrange: Gets the needed and the remaining items, and sorts the remaining ones; the most likely come first.
+        finish: Gets the needed items and the rest, and tries to make the needed items fail without leaving out the
+            rest. Returns whether that worked. It is called once, when two items are needed.
     """
 
     arrange: Callable[[list[Item], list[Item]], list[Item]]
@@ -29,17 +29,17 @@ class Guidance(Generic[Item]):
 def minimal_subset(
     items: Sequence[Item], fails: Callable[[list[Item]], bool], guidance: Guidance[Item] | None = None
 ) -> list[Item]:
-    """Return a subset of items that fails. ``fails`` was true for it, or it is all items.
+    """Return a subset of items that fails: a subset for which ``fails`` was true, or all items.
 
-    If every superset of a failing set fails too, no item can be left out of the result, and a result of ``k`` out of
-    ``n`` items takes about ``k log2(n)`` tests. Each item of the result is found as the last item of the shortest
-    failing prefix, as in QuickXplain (Junker 2004). If failures are not monotone, the result still fails, but may be
-    larger than necessary.
+    Each item of the result is the last item of the shortest failing prefix, as in QuickXplain (Junker 2004). If every
+    superset of a failing set fails too, no item of the result can be left out, and a result of ``k`` out of ``n`` items
+    takes about ``k log2(n)`` tests. If failures are not monotone, the result still fails, but may be larger than
+    necessary.
 
     Args:
         items: All items; together they are known to fail.
         fails: Returns whether a subset fails.
-        guidance: Tells where to look first; without it, halves in the given order are tried.
+        guidance: Decides which items are tried first; None to try halves in the given order.
     """
     needed: list[Item] = []
     rest = list(items)
@@ -56,7 +56,7 @@ def minimal_subset(
 
 
 def _shortest(needed: list[Item], rest: list[Item], fails: Callable[[list[Item]], bool], *, grows: bool) -> int:
-    """Return the smallest number of items of ``rest`` that fail with ``needed``; all of them are known to fail."""
+    """Return how many of the first items of ``rest`` are needed to fail together with ``needed``; all together fail."""
     passing, failing = 0, len(rest)
     while grows and (count := _GROWTH * passing + 1) < failing:
         if fails([*needed, *rest[:count]]):

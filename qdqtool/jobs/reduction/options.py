@@ -17,10 +17,9 @@ class ReduceOptions:
 
     Attributes:
         options: Options for ``build`` or ``check``, or further words of a command.
-        match: Regular expression: a run that prints a match fails, whatever its exit code; None if exit code and
-            message decide.
+        match: Regular expression: a run that prints a match counts as failed. None if exit code and message decide.
         timeout: Time limit of a run in seconds; exceeding it is a separate kind of failure.
-        max_runs: Most runs; after them, the smallest model so far is the result.
+        max_runs: Largest number of runs; after them, the smallest model so far is the result.
         input_shapes: Shapes of inputs, by name, that are first written into the model.
         report: The Markdown file for a bug report; None for the path of the output with the suffix ``.md``.
     """

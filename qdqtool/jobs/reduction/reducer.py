@@ -23,17 +23,17 @@ from qdqtool.models.graph.io.tensors import make_tensor, nbytes, read_array
 from qdqtool.models.graph.model import Model
 
 _TARGETS = (1, 2, 8)
-"""Extents that replace a larger one. With 2 elements, a failure still shows along which axis an operation works."""
+"""Extents to which larger extents are reduced. With 2 elements, a failure still shows the axis of an operation."""
 
 _MOST_EXTENTS = 12
-"""Only this number of extents is reduced one by one, the most frequent first."""
+"""Only this number of extents, the most frequent ones, are reduced one by one."""
 
 _MOST_BYTES = 1 << 28
 """Larger weights are not cut."""
 
 
 def shrink_shapes(search: Search) -> None:
-    """Make all extents small at once; if the command then does not fail alike, reduce one extent after another."""
+    """Make all extents small at once. If the command then does not fail alike, reduce the extents one by one."""
     extents = [extent for extent, _ in Counter(_extents(search.best)).most_common(_MOST_EXTENTS)]
     for target in _TARGETS:
         larger = {extent: target for extent in extents if extent > target}
@@ -104,7 +104,7 @@ def _declare_outputs(proto: onnx.ModelProto) -> None:
 
 
 UNSTABLE_ATTEMPTS = 3
-"""Largest number of runs of a candidate if the failure is not stable."""
+"""How often a candidate is run, at most, if the failure is not stable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class Reducer:
             return inline_functions(self._search) or take_a_body(self._search)
 
     def _refuse_any_model(self) -> None:
-        """Raise if the command fails on any model; one run that passed proves that it does not."""
+        """Refuse a command that fails on any model; if one run passed, the command is accepted."""
         if self._search.counts.passed:
             return
         failure = self._search.observe(_that_does_nothing(self._given))
@@ -222,7 +222,7 @@ def _remove_unused(search: Search) -> None:
 
 
 def _that_does_nothing(model: Model) -> Model:
-    """Return a model with the same inputs that copies them to its outputs."""
+    """Return a model with the same inputs, which only copies them to its outputs."""
     source = model.proto
     proto = onnx.ModelProto(ir_version=source.ir_version, opset_import=source.opset_import)
     graph = proto.graph

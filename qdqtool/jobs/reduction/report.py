@@ -68,12 +68,12 @@ class ReduceReport(Report):
         operators: Operators of the reduced model, each with the number of its nodes.
         steps: The steps that were carried out, in order.
         runs: Number of runs of the command.
-        repeated: Number of candidates that had been tried before, and were not run again.
+        repeated: Number of candidates that were not run because they had been tried before.
         invalid: Number of candidates that onnx refuses; they were not run.
-        history: The number of runs and of remaining nodes, each time that a smaller model failed alike.
-        complete: Whether all steps were completed, so that none of them can make the model smaller.
+        history: An entry for each smaller model that failed alike: the numbers of runs and of remaining nodes.
+        complete: Whether all steps were completed: no step can then make the model smaller.
         stable: Whether the first two runs failed alike.
-        short_timeout: Whether the failure is a time-out and a passing run took more than half of the limit.
+        short_timeout: Whether the failure is a time-out, and a run that passed took more than half of the time limit.
         versions: Version of each installed tool, of Python and of the platform.
     """
 

@@ -22,8 +22,7 @@ from qdqtool.models.graph.scope import walk
 class Validity:
     """The validity checks that a candidate must pass.
 
-    The failure may be that the model is invalid. So only checks that the original model passes are applied to
-    candidates.
+    Only checks that the original model passes are applied, because its failure may be that it is invalid.
     """
 
     def __init__(self, proto: onnx.ModelProto) -> None:
@@ -38,7 +37,7 @@ class Validity:
 
 
 def _passes_checker(proto: onnx.ModelProto) -> bool:
-    """Return whether onnx accepts a model, without reading its weights: large ones are replaced by graph inputs."""
+    """Return whether onnx accepts a model; large weights are replaced by graph inputs and not read."""
     bare = without_weights(proto)
     for tensor in [each for each in bare.graph.initializer if is_external(each)]:
         if all(value.name != tensor.name for value in bare.graph.input):
@@ -59,7 +58,7 @@ def _passes_checker(proto: onnx.ModelProto) -> bool:
 
 
 class OutOfRunsError(Exception):
-    """All runs that the user allows are used up."""
+    """The number of runs that the user allows is used up."""
 
 
 @dataclass(slots=True)
@@ -72,7 +71,7 @@ class Counts:
         invalid: Number of candidates that onnx refuses.
         passed: Number of candidates that were run and did not fail alike.
         slowest_pass: Seconds of the longest run that ended without any failure.
-        history: The number of runs and of remaining nodes, each time that a smaller model failed alike.
+        history: An entry for each smaller model that failed alike: the numbers of runs and of remaining nodes.
     """
 
     runs: int = 0
@@ -106,9 +105,9 @@ class Search:
     Attributes:
         best: The smallest model so far that fails alike.
         counts: Counts of the search.
-        attempts: Largest number of runs of a candidate; more than one if the failure is not stable.
-        cuts: The tensors at which a model may be cut, which a baseline must have too; None for all tensors.
-        kept_unused: Initializers that no node reads but the failure needs.
+        attempts: How often a candidate is run, at most; more than once if the failure is not stable.
+        cuts: The tensors at which a model may be cut: those that the baseline also has. None for all tensors.
+        kept_unused: Initializers that the failure needs although no node reads them.
     """
 
     def __init__(self, model: Model, trials: Trials) -> None:
@@ -194,5 +193,5 @@ def node_count(model: Model) -> int:
 
 
 def _digest(model: Model) -> bytes:
-    """Return the digest of a candidate. Its external weights are in the given model: their location identifies them."""
+    """Return the digest of a candidate, with the location of external weights instead of their values."""
     return hashlib.sha256(model.proto.SerializeToString(deterministic=True)).digest()

@@ -51,7 +51,7 @@ def _read(proto: onnx.ModelProto) -> set[str]:
 
 
 def _retain(values: Any, names: Iterable[str]) -> None:
-    """Remove from a repeated field all values whose name is not in ``names``."""
+    """Remove the values of a repeated field whose names are not in ``names``."""
     wanted = set(names)
     left = [value for value in values if value.name in wanted]
     del values[:]
@@ -59,7 +59,7 @@ def _retain(values: Any, names: Iterable[str]) -> None:
 
 
 INLINE_BYTES = 1 << 26
-"""A model with fewer bytes of weights is stored in one file, even if the given model is not."""
+"""A smaller model is stored in one file, even if the given model has external data."""
 
 
 def store(model: Model, path: Path) -> SavedFiles:
@@ -73,7 +73,7 @@ _OWN_LISTS = ("node", "initializer", "sparse_initializer", "input", "output", "v
 
 
 class Subgraphs:
-    """All models that can be cut out of one model.
+    """Cuts models out of one model.
 
     Args:
         model: The model.
@@ -124,7 +124,7 @@ class Subgraphs:
 
     @cached_property
     def attached(self) -> frozenset[int]:
-        """The nodes that are kept with their readers: constant nodes, and nodes after which no cut is allowed."""
+        """The nodes that are kept if a reader is kept: constant nodes, and nodes whose outputs must not be cut."""
         if self._cuts is None:
             return self.constant
         return self.constant | {node.index for node in self.nodes if self._cuts.isdisjoint(node.proto.output)}
@@ -151,7 +151,7 @@ class Subgraphs:
 
         Args:
             indices: Positions of the nodes in the main graph.
-            outputs: The graph outputs; None for those that the nodes have in the model, and outputs that no node reads.
+            outputs: The graph outputs; None for outputs of the model, and for outputs that no kept node reads.
         """
         kept = set(indices)
         read = {value.name: value for index in sorted(kept) for value in self.reads[index]}
@@ -188,7 +188,7 @@ class Subgraphs:
         return with_proto(self.model, proto)
 
     def _outputs(self, node: NodeView, read: Collection[str]) -> list[Value]:
-        """Return the outputs of a kept node that become graph outputs: those of the model, or one that is not read."""
+        """Return the outputs of a kept node that become graph outputs: those of the model, or else an unread one."""
         values = node.present_outputs
         given = self._main.output_names()
         found = [value for value in values if value.name in given]
@@ -207,7 +207,7 @@ class Subgraphs:
 
 
 def with_proto(model: Model, proto: onnx.ModelProto) -> Model:
-    """Return a model with another proto, whose external and pending tensors have the same sources as in ``model``."""
+    """Return a model with another proto; data that is not in the proto is read as in ``model``."""
     return Model(proto, model.path, model.payloads, any(map(is_external, iter_tensors(proto))) and model.stored_outside)
 
 

@@ -32,7 +32,7 @@ def inline_functions(search: Search) -> bool:
 
 
 def _inlined_nodes(model: Model) -> int:
-    """Return the number of nodes after inlining; a function that calls itself would make very many."""
+    """Return the number of nodes after inlining, which is very large if a function calls itself."""
     view = GraphView(model)
     return sum(count * max(len(view.scope(path).nodes), 1) for path, count in call_counts(view).items())
 
@@ -54,7 +54,7 @@ def keep_few_body_nodes(search: Search) -> None:
 
 
 def _stands_in(node: NodeView) -> bool:
-    """Return whether a node only passes a tensor of another scope to an output; no smaller node can do this."""
+    """Return whether a node only passes a tensor of another scope to an output; such a node cannot become smaller."""
     value = node.input(0)
     return node.is_op("Identity") and value is not None and value.scope is not node.scope
 
@@ -83,7 +83,7 @@ def _as_model(graph: Subgraphs, body: Scope) -> Model | None:
 
 
 def _captured(body: Scope) -> set[str]:
-    """Return the names of main-graph tensors that a body, or a body in it, reads."""
+    """Return the names of main-graph tensors that a body, or a body nested in it, reads."""
     assert isinstance(body.container, onnx.GraphProto)
     inner = onnx.ModelProto(graph=body.container)
     read = {name for _, container in walk(inner) for node in container.node for name in node.input}

@@ -1,4 +1,4 @@
-"""Keep few nodes of the main graph: their inputs become graph inputs, and their outputs graph outputs."""
+"""Cut few nodes out of the main graph: their inputs become graph inputs, and their outputs become graph outputs."""
 
 import copy
 from collections import deque
@@ -75,17 +75,17 @@ def _without(graph: Subgraphs, ways: dict[int, str]) -> Model | None:
 
 
 _MOST_NAMED = 8
-"""If a message names more nodes than this, it does not show which of them is at fault."""
+"""A message with more node names than this does not show which node is at fault."""
 
 _DISTANCES = (0, 1, 3)
-"""Distances, in nodes, of the first candidates from the nodes that the message names."""
+"""The first candidates have the nodes within these distances from the nodes that the message names."""
 
 
 def keep_few_nodes(search: Search) -> None:
     """Reduce the main graph to few nodes.
 
-    The nodes that the message of the failure names are tried first. Then the last node of the shortest failing prefix
-    is found, and then the nodes that it needs, nearest first.
+    The nodes that the message of the failure names are tried first. The next candidates find the last node of the
+    shortest failing prefix, then the nodes that it needs, nearest first.
     """
     graph = Subgraphs(search.best, search.kept_unused, search.cuts)
     links = _links(graph)
@@ -106,7 +106,7 @@ def keep_few_nodes(search: Search) -> None:
 
 
 def _around_named(search: Search, graph: Subgraphs, links: list[set[int]]) -> list[int]:
-    """Return nodes around those that the failure names, if they fail alike; else an empty list."""
+    """Return nodes around the nodes that the failure names, if a model of them fails alike; else an empty list."""
     names = {name: node.index for node in graph.nodes for name in (*node.proto.output, node.proto.name) if name}
     layers = set(graph.layers)
     output = search.failure.output

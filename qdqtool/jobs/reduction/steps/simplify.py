@@ -1,4 +1,4 @@
-"""Make the model plain: remove outputs, optional inputs, attributes and notes, and set weights to zeros or ones."""
+"""Simplify the model: remove outputs, optional inputs, attributes and notes, and set weights to zeros or ones."""
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import walk
 
 _MOST_CONSTANT_BYTES = 1 << 26
-"""The largest constant that replaces the node that computes it."""
+"""Largest constant that may replace the node that computes it."""
 
 
 def fold_constants(search: Search) -> None:
@@ -30,7 +30,7 @@ def fold_constants(search: Search) -> None:
 
 
 def _without(graph: Subgraphs, kept: list[int]) -> Model | None:
-    """Return the model of these nodes, with values in place of the constant nodes that are left out."""
+    """Return the model of these nodes, in which stored values replace the constant nodes that are left out."""
     model = graph.keep(kept)
     if model is None:
         return None
@@ -56,11 +56,11 @@ _MOST_BYTES = 1 << 28
 """Larger weights are not read."""
 
 _MOST_FILTERED = 200
-"""If there are more simplifications than this, they are not first tested one by one."""
+"""Up to this number, simplifications are first tested one by one."""
 
 
 Simplification = Callable[[onnx.ModelProto], None]
-"""One change that makes a model plainer."""
+"""One change that makes a model simpler."""
 
 
 def _remove_notes(proto: onnx.ModelProto) -> None:
@@ -105,7 +105,7 @@ def _level_weights(name: str, value: int, proto: onnx.ModelProto) -> None:
 
 
 def simplify(search: Search) -> None:
-    """Apply all simplifications together, or as many of them as leave the failure unchanged."""
+    """Apply all simplifications together, or as many as possible without changing the failure."""
     model = search.best
     items = [*_simplifications(model)]
     if len(items) <= _MOST_FILTERED:
