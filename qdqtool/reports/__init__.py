@@ -1,8 +1,8 @@
 """Show reports as text, one HTML page, JSON, SARIF or Markdown.
 
-``text`` prints each kind of report: ``RENDERERS`` names the function. ``json.py`` renders any report. ``findings`` has
-the formats of ``validate``. ``saved`` reads saved JSON reports, and ``page`` makes one HTML page of them. ``kinds`` has
-the content that terminal and page share, as tables, facts and lines of ``blocks.py``. ``schemas`` keeps the JSON Schema
+``text`` prints each kind of report with a function from ``RENDERERS``. ``json.py`` renders any report. ``findings`` has
+the formats of ``validate``. ``saved`` reads saved JSON reports, and ``page`` makes one HTML page of them. ``kinds``
+makes content for both terminal and page, as tables, facts and lines of ``blocks.py``. ``schemas`` keeps the JSON Schema
 of each report and file. Reports are defined beside the code that makes them: this package only reads them.
 
 In: report objects of :mod:`qdqtool.jobs`, or files of saved reports. Out: strings and files.

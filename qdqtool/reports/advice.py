@@ -8,12 +8,12 @@ from collections.abc import Iterable, Sequence
 from qdqtool.accuracy.report import BlameReport, NoiseCause
 
 HINTED = 0.5
-"""Share of the noise: the first layers that together reach it are named, with options to exclude them."""
+"""The first layers that together make this share of the noise are named, with options to exclude them."""
 
 MOST_HINTED = 5
 
 NEARLY_ALL = 0.999
-"""Shares are rounded."""
+"""The sum of shares that counts as all: shares are rounded, so their sum may be less than 1."""
 
 
 def command(name: str, *words: str) -> str:
@@ -32,7 +32,7 @@ def leaves_some(shares: Iterable[float]) -> bool:
 
 
 def dominant_layers(shares: Sequence[float]) -> int:
-    """Return how many layers, from the first, together make half of the noise; at most :data:`MOST_HINTED`.
+    """Return how many of the first layers are needed to make half of the noise; at most :data:`MOST_HINTED`.
 
     Args:
         shares: Share of each layer in the noise, 0 to 1, the largest first.
@@ -46,11 +46,11 @@ def dominant_layers(shares: Sequence[float]) -> int:
 
 
 MUCH_DB = 3.0
-"""A cause that costs more makes more than half of the noise."""
+"""A cause that costs an output more dB than this makes more than half of its noise."""
 
 
 def clipping_cause(blame: BlameReport) -> NoiseCause | None:
-    """Return the activations whose ranges clip, where the output gains at least :data:`MUCH_DB` without them."""
+    """Return the activations whose ranges clip, if leaving them in float gains at least :data:`MUCH_DB`."""
     found = next((each for each in blame.causes if each.cause == "clipping activations"), None)
     if found is None or blame.whole_db is None:
         return None

@@ -15,7 +15,7 @@ LEAST_WIDTH = 60
 """Smallest width of a terminal, in characters, for bars."""
 
 _SHORTEST, _LONGEST = 16, 36
-"""Smallest and largest width of the bars: shorter bars show no differences, and longer bars show no more."""
+"""Smallest and largest width of the bars: shorter bars hide differences, and longer bars show no further ones."""
 _LEAST_NAME = 20
 """Smallest width of a shortened name: shorter names are not recognizable."""
 _GAP = 2
@@ -31,7 +31,7 @@ class _Row:
 
 
 class BarTable:
-    """Names, a few words about each, bars, and the figures that the bars show.
+    """A table with names, a few words about each name, bars, and the figures that the bars show.
 
     Bars are drawn on a terminal of at least :data:`LEAST_WIDTH` characters. They consist of block characters, or of
     ``#`` if the encoding has no block characters. Otherwise, or if there is nothing to compare, the table has no bars.
@@ -41,8 +41,7 @@ class BarTable:
         texts: Headings of the columns between names and bars.
         bars: Heading of the bars.
         figures: Headings of the columns to the right of the bars.
-        of_whole: Whether values are shares of 1, and 1 has the full width; otherwise the largest value has the full
-            width.
+        of_whole: Whether a bar of full width is 1, for values that are shares; otherwise it is the largest value.
         shortens: Whether the middle of a long name may be cut so that bars fit; otherwise bars are left out.
     """
 

@@ -22,7 +22,7 @@ class Cell:
         text: The text. Characters without a glyph become escapes.
         sort: The key of the cell when the column is sorted; None sorts last in both directions.
         state: The judgement that decides the color of the value; None for a plain value.
-        chart: The order of the section with the chart of the named tensor; None without a chart.
+        chart: The order of the section with the chart of the tensor in the cell; None without a chart.
         short: A shorter text for terminals, where columns are narrow; None to use ``text``.
     """
 
@@ -48,8 +48,8 @@ class Column:
         bars: Whether the chart above the table can show it.
         prose: Whether its cells are sentences, which need more width.
         short: Its heading on a terminal; None for the title in lower case.
-        empty: The text of an empty cell: a column with only such cells is left out. None to keep the column always.
-        spare: If a terminal is too narrow, the column with the largest number is left out first; 0 to keep it always.
+        empty: The text of an empty cell; a column with only such cells is left out. None to always keep the column.
+        spare: A narrow terminal first leaves out the column with the largest number; 0 to always keep the column.
     """
 
     title: str
@@ -77,17 +77,17 @@ class Table:
 
     @property
     def has_chart(self) -> bool:
-        """Whether the page draws a chart of the table."""
+        """Whether the page draws a bar chart above the table."""
         return len(self.rows) > 1 and any(column.bars for column in self.columns)
 
 
 Row = TypeVar("Row")
 Columns = Mapping[Column, Callable[[Row], Cell]]
-"""The columns of a table, each with the function that makes its cell of a row."""
+"""The columns of a table, each with the function that makes the cell of this column for a row."""
 
 
 def tabulate(caption: str, columns: Columns[Row], rows: Iterable[Row]) -> Table:
-    """Return a table with a cell in each column for each row."""
+    """Return the table of ``rows``; a column in which each cell is empty may be left out."""
     made = [tuple(cell(row) for cell in columns.values()) for row in rows]
     kept = [each.empty is None or any(row[at].text != each.empty for row in made) for at, each in enumerate(columns)]
     return Table(caption, tuple(compress(columns, kept)), tuple(tuple(compress(cells, kept)) for cells in made))
@@ -127,11 +127,11 @@ class DrawnNode:
     Attributes:
         name: Its label.
         op_type: Its operator.
-        state: The reason for its color: quantized as planned, not as planned, unquantized, or nothing to quantize.
+        state: What its color shows: quantized as planned, not as planned, unquantized, or not quantizable.
         label: Its precision in words.
         detail: All known facts about it, in one line.
-        inputs: The number of the node that makes each input, and the format of the Q/DQ pair between; -1 for an input
-            of the model, and an empty format for a connection in float.
+        inputs: For each input, the number of the node that makes it, and the format of the Q/DQ pair on the connection.
+            The number is -1 for an input of the model; the format is empty without a pair.
     """
 
     name: str
@@ -154,7 +154,7 @@ class Drawing:
     Attributes:
         caption: The description of the drawing.
         nodes: Its operators.
-        start: The number of the node that a large graph is first centered on.
+        start: The number of the node at the center when a large graph is first shown.
     """
 
     caption: str
@@ -179,7 +179,7 @@ class Charts:
 
     Attributes:
         caption: The description of the charts.
-        kind: The kind of chart: the magnitudes of activations with ranges, or the scales of weights.
+        kind: What each chart shows: the magnitudes and range of an activation, or the scales of a weight.
         charts: The name of each tensor, and its data for ``assets/ranges.js``.
     """
 
@@ -210,7 +210,7 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Figures against a share of 1, drawn in the browser.
+    """A curve of figures over shares from 0 to 1, drawn in the browser.
 
     Attributes:
         caption: The description of the curve.
@@ -246,7 +246,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something that a reader can do.
+    """A command that a reader can run next, and the reason.
 
     Attributes:
         fact: The reason.
@@ -263,7 +263,7 @@ class Steps:
 
     Attributes:
         steps: The steps.
-        note: A note on all commands.
+        note: A note that holds for all commands.
     """
 
     steps: tuple[Step, ...]
@@ -298,7 +298,7 @@ def number(value: float | None, form: str = ",.6g", unit: str = "", *, short: st
 
 
 def decibels(value: float | None, *, exact: bool = False) -> Cell:
-    """Return a cell with an SQNR in dB; exact outputs have no SQNR and are sorted as the best."""
+    """Return a cell with an SQNR in dB; exact outputs have no SQNR and are sorted as best."""
     return Cell("exact", float("1e9")) if exact else number(value, ".2f", "dB")
 
 

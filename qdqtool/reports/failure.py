@@ -13,7 +13,7 @@ from qdqtool.reports.terminal import make_console
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no report.
+    """Why a command made no report.
 
     Attributes:
         message: The fault in one line.

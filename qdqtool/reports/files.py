@@ -20,9 +20,9 @@ from qdqtool.reports.text import renderer
 
 FORMATS = ("text", "json", "html")
 FINDINGS = unit_names(findings)
-"""Formats for other tools."""
+"""Formats of findings for other tools."""
 _DETAILS: Mapping[str, Mapping[str, bool]] = {"findings": {"show_context": True}}
-"""Further arguments of text renderers, besides report and console."""
+"""Arguments of text renderers, in addition to report and console."""
 
 
 ReportFile = tuple[str, Path]
@@ -57,7 +57,7 @@ def rendered(report: Any, kind: str, output_format: str) -> bytes:
 
 
 def append_summary(report: Any) -> None:
-    """Add findings to the summary page of a job of GitHub Actions, if the environment names one.
+    """Add findings to the summary page of a GitHub Actions job, if an environment variable names the page.
 
     Raises:
         OutputError: The page cannot be written.

@@ -15,7 +15,7 @@ from qdqtool.reports.advice import command
 from qdqtool.reports.blocks import scoped
 
 CHECK = "check"
-"""The target of findings of ``check``, and the code of those that are no gate."""
+"""In findings of ``check``, the target, and the code of a finding that is not a gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +35,12 @@ def command_of(report: ValidateReport) -> str:
 
 
 def fix_of(finding: Finding) -> str:
-    """Return what to do about a finding, after a line break; nothing for a check, whose message says it."""
+    """Return the remedy of a finding on a new line; empty for ``check``, whose messages contain the remedy."""
     return "" if finding.name == CHECK else f"\nfix: {rules.get(finding.code).remedy}"
 
 
 def repository_path(path: str) -> str:
-    """Return the path of :func:`from_repository`, with ``/`` as separator."""
+    """Return the path that :func:`from_repository` returns, with ``/`` as separator."""
     return from_repository(path).as_posix()
 
 
@@ -88,9 +88,9 @@ def counts(report: ValidateReport) -> str:
 
 
 def diagnosis(model: ModelReport, target: TargetReport, *, is_fixed: bool = False) -> tuple[str, ...]:
-    """Return what repeats among the findings of a model and the shortest way to one without, one line each.
+    """Return the causes that repeat in the findings of a model, and the shortest way to a model without them, as lines.
 
-    Commands stand between backticks. There is no line where nothing repeats.
+    Commands are between backticks.
 
     Args:
         model: The model.
@@ -118,7 +118,7 @@ def _edits(cause: Cause) -> str:
 
 
 def _ways(path: str, target: TargetReport, *, is_fixed: bool) -> Iterator[str]:
-    """Yield the commands that end with a good model."""
+    """Yield the commands that make a model without these findings."""
     errors = [each for each in target.findings if each.severity == "error"]
     made = path.removesuffix(".onnx")
     asked = () if target.target == targets.DEFAULT else ("--target", target.target)
@@ -138,7 +138,7 @@ def _ways(path: str, target: TargetReport, *, is_fixed: bool) -> Iterator[str]:
 
 
 _OTHER_FORM = "QT403"
-"""The rule about operators that `strip` does not know, and whose remedy makes Q/DQ of them."""
+"""The rule about operators that ``strip`` does not know; its remedy rewrites them as Q/DQ."""
 
 
 def repository_root() -> Path:

@@ -21,7 +21,7 @@ def render(report: Any) -> str:
 
 
 def spell_unsafe(document: str) -> str:
-    r"""Return a JSON document with characters that are unsafe on a terminal as ``\uXXXX``; its value is the same."""
+    r"""Return the same JSON value with ``\uXXXX`` in place of characters that are unsafe on a terminal."""
     return _NOT_PRINTABLE_ASCII.sub(lambda found: _spelled(found[0]), document)
 
 

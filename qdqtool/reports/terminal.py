@@ -17,19 +17,19 @@ MOST_LINES = 4
 
 _GAP = 3
 _LONGEST_WORD = 32
-"""A column is not made narrower than its longest word, up to this number of characters; longer words may be folded."""
+"""Words up to this length are not broken to make a column narrower; longer words may be."""
 
 
 class FittedTable:
-    """Rows below bold headings, without lines between the columns; in narrow terminals, each row as a few lines.
+    """A table with bold headings and no lines between columns. In a narrow terminal, a row becomes several lines.
 
     Neither a heading nor a name is broken inside a word.
 
     Args:
         columns: The headings.
         optional: Headings of columns that may be left out, the least important one first.
-        lines: Largest number of lines of a cell, if leaving columns out can achieve that.
-        names_hidden: Whether hidden columns are named without ``--verbose`` too.
+        lines: Largest number of lines of a cell; optional columns are left out to keep to it.
+        names_hidden: Whether hidden columns are named even without ``--verbose``.
         rows: Rows with a cell for each column; :meth:`add_row` adds more.
     """
 
@@ -68,7 +68,7 @@ class FittedTable:
             yield from note.wrap(console, options.max_width)
 
     def _stacked(self, console: Console, total: int) -> Iterator[Text]:
-        """Yield each row as its first cell, and the others below it with their headings."""
+        """Yield the first cell of each row, and below it the other cells, each after its heading."""
         first, *others = self._columns
         for at, cell in enumerate(first.cells):
             cells = [Text.assemble(column.name, " ", column.cells[at]) for column in others if column.cells[at].plain]
@@ -111,7 +111,7 @@ class _Column:
 
 
 def _widths(natural: list[int], least: list[int], total: int) -> list[int] | None:
-    """Return widths that fit ``total``, cutting the widest columns first, or None if the least widths do not fit."""
+    """Return widths that fit ``total``, with the widest columns cut first, or None if the least widths do not fit."""
     available = total - _GAP * (len(natural) - 1)
     if sum(least) > available:
         return None
@@ -143,7 +143,7 @@ def _lines(row: Sequence[Text], widths: Sequence[int], console: Console) -> Iter
 
 
 PIPE_WIDTH = 1 << 20
-"""Width in a pipe: unless COLUMNS sets a width, a row of a table is one line, which ``grep`` finds as a whole."""
+"""The width in a pipe, unless COLUMNS sets one: a row of a table is then one line, which ``grep`` finds as a whole."""
 _HANGING = 2
 """Additional indent of the second and later lines of a broken line, in characters."""
 
@@ -154,7 +154,7 @@ class ReportConsole(Console):
     Args:
         file: Where to print.
         verbose: Whether lists are printed in full.
-        width: Characters in a line; None for the width of the terminal, or COLUMNS.
+        width: Characters in a line; None for COLUMNS or the width of the terminal.
     """
 
     def __init__(self, file: TextIO, *, verbose: bool, width: int | None) -> None:
@@ -172,7 +172,7 @@ class ReportConsole(Console):
 
 
 def make_console(file: TextIO | None = None, *, verbose: bool = False) -> ReportConsole:
-    """Return a console on ``file`` (default stdout): colors only on a terminal; no markup, emoji or guessed styles."""
+    """Return a console on ``file`` (default stdout), with colors only on a terminal, and without markup and emoji."""
     stream = file or sys.stdout
     has_width = stream.isatty() or os.environ.get("COLUMNS", "").isdigit()
     return ReportConsole(stream, verbose=verbose, width=None if has_width else PIPE_WIDTH)
@@ -192,11 +192,11 @@ def _broken(text: Text, console: Console, width: int | None = None) -> Iterator[
 
 
 def print_unbroken(what: str | FittedTable, console: Console) -> None:
-    """Print lines for programs such as ``grep``; lines are broken only on a terminal.
+    """Print lines that programs such as ``grep`` can read: lines are broken only on a terminal.
 
     Args:
         what: A text, or a table whose rows become one line each.
-        console: Where to print. In a pipe its width, from COLUMNS, is ignored.
+        console: Where to print. In a pipe, the width from COLUMNS is ignored.
     """
     width = console.width
     if not console.is_terminal:
@@ -216,11 +216,11 @@ _STYLES: Mapping[State, str] = {"passed": "green", "failed": "bold red", "warnin
 
 
 def fitted(table: Table, *, lines: int = MOST_LINES) -> FittedTable:
-    """Return a table of blocks as a table for a terminal: no caption, short headings and cells, states in color.
+    """Return a table of blocks for a terminal: without caption, with short headings and cells, and states in color.
 
     Args:
         table: The table.
-        lines: Largest number of lines of a cell, if leaving columns out can achieve that.
+        lines: Largest number of lines of a cell; optional columns are left out to keep to it.
     """
     spare = sorted((column for column in table.columns if column.spare), key=lambda column: -column.spare)
     rows = ([*map(_on_terminal, row)] for row in table.rows)

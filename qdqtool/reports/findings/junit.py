@@ -1,4 +1,4 @@
-"""JUnit XML: a test suite for each model, a test case for each rule that was applied for a target, or each gate."""
+"""JUnit XML: each model is a test suite; each applied rule and target, or each gate of ``check``, is a test case."""
 
 from collections.abc import Iterable
 from xml.etree import ElementTree as ET

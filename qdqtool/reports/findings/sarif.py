@@ -51,7 +51,7 @@ def render(report: ValidateReport) -> str:
 
 
 def _left_out(report: ValidateReport) -> dict[str, Any]:
-    """Return facts that are not results: ignored rules with the number of their findings, and models without Q/DQ."""
+    """Return facts that are not findings: ignored rules with the number of their findings, and models without Q/DQ."""
     return {
         "ignored": report.ignored,
         "settings": escape(report.settings) if report.settings is not None else None,
@@ -60,7 +60,7 @@ def _left_out(report: ValidateReport) -> dict[str, Any]:
 
 
 def _package() -> tuple[str, str | None]:
-    """Return the installed version, and the address of the documentation if the package's metadata have one."""
+    """Return the installed version, and the address of the documentation if the package metadata has one."""
     # A wrong help address is worse than none: every rule has its explanation in the document.
     found = importlib.metadata.metadata("qdqtool")
     urls = dict(entry.split(", ", 1) for entry in found.get_all("Project-URL") or () if ", " in entry)
@@ -122,7 +122,7 @@ def _result(
 
 
 def _extent(finding: Finding) -> str:
-    """Return the extent of a finding, in powers of two."""
+    """Return how bad a finding is, as an exponent of two."""
     # Services compare fingerprints for equality. A finding that got twice as bad is a new result for them, so that the
     # dismissal of the old one does not hide it.
     if finding.extent is None:

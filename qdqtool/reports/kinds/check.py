@@ -1,4 +1,4 @@
-"""Rows and blocks of a check: outputs and quantized tensors compared with the float model, and gates as findings."""
+"""Rows and blocks of a check: outputs and quantized tensors compared with the float model. Return gates as findings."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -58,7 +58,7 @@ def worst_words(worst: WorstOutput) -> str:
 
 
 def describe_worst(report: CheckReport) -> str:
-    """Return the worst output and the gate that judged it, in words; nothing without a baseline."""
+    """Return the worst output and the gate that judged it, in words; empty without a baseline."""
     worst = report.worst_output
     if worst is None:
         return "" if report.baseline is None else "all compared outputs are exact"
@@ -76,7 +76,7 @@ def skipped_node(found: NotObserved) -> str:
 
 
 def notes(check: CheckReport, shown: int | None = None) -> Iterator[str]:
-    """Yield notes that explain the numbers: codes chosen with data, and documented faults of ONNX Runtime.
+    """Yield notes that explain the numbers: which codes were chosen with data, and known faults of ONNX Runtime.
 
     Args:
         check: The check.
@@ -104,7 +104,7 @@ def output_row(output: OutputResult) -> tuple[Cell, ...]:
 
 
 def as_findings(report: "ChecksReport | CheckReport") -> ValidateReport:
-    """Return checks as findings: a missed gate is an error, and any other reason of a verdict has its severity."""
+    """Return checks as findings: missed gates are errors, and other reasons of a verdict keep their severity."""
     from qdqtool.jobs.check_models import ModelCheck
 
     checks = (ModelCheck.of(report),) if isinstance(report, CheckReport) else report.models

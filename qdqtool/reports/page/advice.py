@@ -31,7 +31,7 @@ _SCALES = {"activations", "weights"}
 
 
 def missed_gates(story: Story, files: Files) -> Iterator[Step]:
-    """Yield a step for each missed gate; for accuracy gates only if no other gate explains the lost accuracy."""
+    """Yield a step for each missed gate; for an accuracy gate only if no other missed gate explains it."""
     for source, check in story.each(CheckReport):
         missed = [gate for gate in check.gates if not gate.passed]
         for gate in missed:
@@ -92,7 +92,7 @@ def fixable_findings(story: Story, files: Files) -> Iterator[Step]:
 
 
 def _codes(found: Sequence[Finding]) -> str:
-    """Return the codes of findings with their severities and counts, in words."""
+    """Return the codes of rules with the severities and the number of their findings, in words."""
     counts = dict[tuple[str, str], int]()
     for each in found:
         counts[each.code, each.severity] = counts.get((each.code, each.severity), 0) + 1
@@ -100,7 +100,7 @@ def _codes(found: Sequence[Finding]) -> str:
 
 
 def random_samples(story: Story, files: Files) -> Iterator[Step]:
-    """Yield a step for ranges of random samples, and one for each check on random inputs."""
+    """Yield a step if the ranges come from random samples, and a step for each check on random inputs."""
     quantize = story.first(QuantizeReport)
     if quantize is not None and quantize.calibration is not None and quantize.calibration.random:
         yield Step("The ranges come from random inputs. To use ranges from real data:", files.quantize())
@@ -115,7 +115,7 @@ def random_samples(story: Story, files: Files) -> Iterator[Step]:
 
 
 def noisy_layers(story: Story, files: Files) -> Iterator[Step]:
-    """Yield steps if the worst output misses its limit (requested or default) without a fault that explains it."""
+    """Yield steps if the worst output misses its limit (requested or default) and no other fault explains this."""
     found = _worst_figure(story)
     quantize = story.first(QuantizeReport)
     asked = quantize.search.min_sqnr_db if quantize is not None and quantize.search is not None else None
@@ -134,7 +134,7 @@ def noisy_layers(story: Story, files: Files) -> Iterator[Step]:
 
 
 def _worst_figure(story: Story) -> tuple[str, float, str] | None:
-    """Return the worst output with its SQNR and its report: a check on real data, or else ``quantize``."""
+    """Return the worst output, its SQNR and its report, which is a check on real data or else ``quantize``."""
     checked = [
         (output.name, output.sqnr_db, source)
         for source, check in compared(story)
@@ -260,7 +260,7 @@ def _patterns(story: Story) -> Mapping[str, tuple[str, ...]]:
 
 
 def open_questions(story: Story, files: Files) -> Iterator[Step]:
-    """Yield a step for each question without an answer; none if rules found errors, which must be fixed first."""
+    """Yield a step for each question that no report answers; none if rules found errors, which must be fixed first."""
     commands: Mapping[str, str] = {
         "rules": command("validate", files.model),
         "numbers": files.check(),

@@ -1,4 +1,4 @@
-"""The basis of advice: the files that its commands name, and the results of checks on real data."""
+"""The facts from which advice is made: the files for its commands, and the results of checks on real data."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from qdqtool.reports.saved.story import Story
 
 _ARRAYS = (".npz", ".npy")
 _IN_MEMORY = frozenset({"array", "dict of arrays", "list", "tuple", "generator", "DataLoader"})
-"""The names in reports for data that Python code passed."""
+"""The names that reports give to data that Python code passed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +28,8 @@ class Files:
     Attributes:
         float_model: The float model.
         model: The quantized model.
-        data: Real samples: those of the calibration, or else those of a check.
-        measured: Samples to check with: those of a check, or else those of the calibration.
+        data: Real samples: the calibration data, or else the data of a check.
+        measured: Samples to check with: the data of a check, or else the calibration data.
         options: Mode and target as options of ``quantize``, if they are not the default.
     """
 
@@ -56,7 +56,7 @@ class Files:
         )
 
     def in_default_mode(self) -> Self:
-        """Return the same files, to be quantized in the default mode."""
+        """Return the same files, with the options of the default mode."""
         return replace(self, options=self.options[2:] if self.options[:1] == ("--quantize-mode",) else self.options)
 
     def quantize(self, *words: str) -> str:
@@ -97,7 +97,7 @@ def compared(story: Story) -> Iterator[tuple[str, CheckReport]]:
 
 
 def has_fault(check: CheckReport) -> bool:
-    """Return whether a gate failed that is not about accuracy; such a fault must be fixed before accuracy is judged."""
+    """Return whether another gate than accuracy failed; this fault must be fixed before accuracy is judged."""
     return any(not gate.passed and gate.name not in ACCURACY_GATES for gate in check.gates)
 
 

@@ -26,7 +26,7 @@ Compared = tuple[Cell, Cell, Cell]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A value that both models have.
+    """One value of both models.
 
     Attributes:
         name: Its name.
@@ -58,7 +58,7 @@ def in_numbers(found: Numbers, why: str = "") -> Compared:
 
     Args:
         found: The counts.
-        why: Why they must not be subtracted; empty if they may be.
+        why: Why they must not be subtracted; empty if they may be subtracted.
     """
     a, b = found
     return number(a, ",.0f"), number(b, ",.0f"), _difference(found, why, lambda value: f"{value:,.0f}")
@@ -93,7 +93,7 @@ def in_shares(found: Numbers, why: str = "") -> Compared:
 
 
 def _rounded(value: float | None) -> float | None:
-    """Return an SQNR rounded to the digits that are shown, so that smaller differences vanish."""
+    """Return an SQNR rounded to the shown digits, so that a difference that is not shown becomes 0."""
     return round(value, 2) if value is not None and not isinf(value) else None
 
 

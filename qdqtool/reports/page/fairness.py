@@ -22,7 +22,7 @@ from qdqtool.reports.saved.identity import same_content, same_file
 from qdqtool.reports.saved.story import Story
 
 FAIR = ""
-"""The value that means: the two results may be subtracted."""
+"""The empty reason: the two results may be subtracted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class CheckPair:
     Attributes:
         a: The check of the first model.
         b: The check of the second model.
-        why: Why their numbers must not be subtracted, in two or three words; empty if they may be.
+        why: Why their numbers must not be subtracted, in two or three words; empty if they may be subtracted.
     """
 
     a: CheckReport
@@ -69,7 +69,7 @@ def check_pairs(pair: Pair) -> tuple[CheckPair, ...]:
 
 
 def only(story: Story, checks: tuple[CheckReport, ...]) -> Story:
-    """Return the reports of a model, with only these checks."""
+    """Return the reports of a model without its other checks."""
     kept = tuple(
         report
         for report in story.reports
@@ -79,7 +79,7 @@ def only(story: Story, checks: tuple[CheckReport, ...]) -> Story:
 
 
 def sensitivities_differ(a: SensitivityReport | None, b: SensitivityReport | None) -> str:
-    """Return why effects of layers must not be subtracted; empty if they may be, or if one of them is missing."""
+    """Return why the effects of layers must not be subtracted; empty if they may be, or if a report is missing."""
     if a is None or b is None:
         return FAIR
     if a is b:
@@ -89,7 +89,7 @@ def sensitivities_differ(a: SensitivityReport | None, b: SensitivityReport | Non
 
 
 def accuracies_differ(a: QuantizeReport, b: QuantizeReport) -> str:
-    """Return why SQNRs that ``quantize`` measured must not be subtracted; empty if they may be."""
+    """Return why SQNRs that ``quantize`` measured must not be subtracted; empty if they may be subtracted."""
     if a.accuracy is None or b.accuracy is None:
         return FAIR
     if (a.accuracy.validation, a.accuracy.held_back) != (b.accuracy.validation, b.accuracy.held_back):
@@ -120,7 +120,7 @@ def _floats_differ(a: ModelFile | None, b: ModelFile | None) -> str:
 
 
 def _calibrations_differ(a: CalibrationUsed | None, b: CalibrationUsed | None) -> str:
-    """Return why calibrations differ. Their methods may differ, because the page compares them too."""
+    """Return how two calibrations differ. Their methods may differ, because the page compares them too."""
     if a is None or b is None:
         return FAIR if a is b else "other data"
     if a.random != b.random or not same_file(a.source, b.source):

@@ -1,7 +1,7 @@
 """Make the page: sections as data, laid out by ``assets/page.html`` with style and script in the same file.
 
-All content of reports becomes text that Jinja2 escapes. The Content-Security-Policy of the page forbids every request,
-and allows only the script and the style with its digests.
+Jinja2 escapes all text from reports. The Content-Security-Policy of the page forbids every request, and allows only the
+script and the style with its digests.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _missing(section: Section) -> tuple[str, str]:
 
 
 _LAYERS = 3
-"""Largest number of the noisiest layers that are named."""
+"""How many layers are named, at most, as the noisiest ones."""
 
 
 def key_figures(story: Story) -> Facts:
@@ -120,11 +120,11 @@ _SCRIPTS = (
     "ranges.js",
 )
 _KINDS = {kind.__name__.lower(): kind for kind in get_args(Block)}
-"""The classes of blocks, by their names in the template."""
+"""The classes of blocks, by the names that the template gives them."""
 
 
 def render(models: Sequence[JudgedModel], picture: bytes = b"") -> str:
-    """Return the page, with a PNG of preprocessed images if there is one: the same reports give the same text."""
+    """Return the page, with a PNG of preprocessed images if there is one. The same reports give the same text."""
     style = "\n".join(map(_asset, _STYLES))
     script = "\n".join(map(_asset, _SCRIPTS))
     page = (

@@ -28,14 +28,14 @@ class Layer:
         node: Its label.
         graph: Its scope; empty for the main graph.
         op_type: Its operator; None if no report names it.
-        leader: The name of the layer to which the node belongs, if that is another name; else empty.
+        leader: The name of the layer to which the node belongs, if it differs from the label; else empty.
         noise_share: Its share of the noise, 0 to 1; None if it is unknown.
         alone_db: SQNR of the worst output with only this layer quantized.
-        gain_db: Gain of the outputs if only this layer stays in float.
+        gain_db: Gain of the outputs, in dB, if only this layer stays in float.
         cost_share: Its share of the cost, 0 to 1.
         input_db: Lowest SQNR of the quantized tensors that it reads.
         clipped: Largest share of clipped elements in these tensors, 0 to 1.
-        planned: The precision that its Q/DQ request.
+        planned: The precision that its Q/DQ pairs ask for.
         actual: The precision in the engine.
         stays_float: Whether it is unquantized.
     """
@@ -61,7 +61,7 @@ class Layer:
 
 
 class _Layers(dict[_Place, Layer]):
-    """The layers by scope and label; an unknown layer is added when it is first read."""
+    """The layers by scope and label; reading an unknown layer adds it."""
 
     def __missing__(self, place: _Place) -> Layer:
         self[place] = Layer(graph=place[0], node=place[1])
@@ -107,7 +107,7 @@ def _add_costs(layers: _Layers, goal: GoalReport | None) -> None:
 
 
 def _add_inputs(layers: _Layers, pairs: Iterable[QuantizedTensor], story: Story) -> None:
-    """Add the formats of activations, or of weights if only these are quantized, and the worst errors."""
+    """Add the formats of activations (of weights in weight-only modes), and the worst errors of the tensors."""
     readers: dict[_Place, list[Layer]] = {}
     for pair in pairs:
         readers[pair.graph, pair.tensor] = [layers[pair.graph, node] for node in pair.consumers]
@@ -133,7 +133,7 @@ def _add_precision(layers: _Layers, nodes: Sequence[NodePrecision]) -> None:
 
 
 def _add_operators(layers: _Layers, nodes: Sequence[OutlineNode]) -> None:
-    """Add operators of the main graph to layers without an operator, unless two nodes have the name of the layer."""
+    """Set the operator of a layer that has none to that of the node with its name, if only one node has the name."""
     count = Counter(node.name for node in nodes)
     for node in nodes:
         layer = layers.get(("", node.name))

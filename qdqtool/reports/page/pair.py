@@ -20,7 +20,7 @@ class JudgedModel:
 
     Attributes:
         letter: ``A`` or ``B``; empty if the page shows one model.
-        name: Its file, with as many folders as are needed to distinguish it from the other.
+        name: Its file, with as many folders as are needed to distinguish the two models.
         story: Its reports.
         verdict: The verdict on the model.
     """
@@ -54,7 +54,7 @@ class Pair:
         return self.a.story, self.b.story
 
     def each(self, read: Callable[[Story], Found]) -> tuple[Found, Found]:
-        """Return the result of a function for the story of each model."""
+        """Apply a function to the reports of each model, and return both results."""
         return read(self.a.story), read(self.b.story)
 
 
@@ -68,7 +68,7 @@ def judged(stories: Sequence[Story]) -> tuple[JudgedModel, ...]:
 
 
 def _names(stories: Sequence[Story]) -> tuple[str, ...]:
-    """Return the shortest ends of the paths that differ."""
+    """Return the shortest ends of the model paths that distinguish the models."""
     # If the paths are equal, such as those of two runs of a CI job, the file of a report or the digest is added.
     paths = [story.quantized_model or story.float_model or "a model" for story in stories]
     found = _distinct_ends(paths)
@@ -81,7 +81,7 @@ def _names(stories: Sequence[Story]) -> tuple[str, ...]:
 
 
 def _distinct_ends(paths: Sequence[str]) -> tuple[str, ...] | None:
-    """Return the ends of paths with as many folders as are needed to make them differ, or None for equal paths."""
+    """Return the shortest ends of the paths that all differ, or None if two paths are equal."""
     parts = [path.replace("\\", "/").split("/") for path in paths]
     for count in range(1, max(map(len, parts)) + 1):
         names = tuple("/".join(each[-count:]) for each in parts)

@@ -17,7 +17,7 @@ class Comparison:
     Attributes:
         title: Its heading.
         needs: The commands whose reports it needs, for the list of missing sections.
-        blocks: Makes its content; an empty tuple if the reports have none.
+        blocks: Returns its content; an empty tuple if the reports have none.
     """
 
     title: str
@@ -33,9 +33,9 @@ class Section:
         order: The number by which sections are sorted.
         title: Its heading.
         needs: The commands whose reports it needs, for the list of missing sections.
-        blocks: Makes its content for one model; an empty tuple if the reports have none.
+        blocks: Returns its content for one model; an empty tuple if the reports have none.
         comparison: The comparison of two models; None without a comparison.
-        is_open: Whether it is open at first; sections below the first screen are not.
+        is_open: Whether it is open at first; only sections on the first screen are.
     """
 
     order: int

@@ -8,11 +8,11 @@ from qdqtool.reports.saved.story import Story
 ORDER = 52
 """The order of the section with the charts."""
 MOST = 500
-"""Largest number of activations, and of weights, on the page: the report of a large model has thousands."""
+"""Largest number of activations on the page, and of weights: the report of a large model has thousands."""
 
 
 def shown_ranges(story: Story) -> tuple[ActivationRange, ...]:
-    """Return the shown activations, sorted by their largest value in units of the range, largest first."""
+    """Return the shown activations, sorted by the ratio of their largest magnitude to the range, largest first."""
     quantize = story.first(QuantizeReport)
     found = quantize.activation_ranges if quantize is not None else ()
     return tuple(sorted(found, key=lambda each: -(reach(each) or 0))[:MOST])
@@ -38,7 +38,7 @@ def tensor_cell(label: str, known: frozenset[str]) -> Cell:
 
 
 def reach(found: ActivationRange) -> float | None:
-    """Return the largest magnitude in units of the range, or None if values are unknown or the range is 0."""
+    """Return the largest magnitude divided by the range, or None if values are unknown or the range is 0."""
     if found.values is None or not found.range:
         return None
     return max(abs(found.min), abs(found.max)) / found.range

@@ -24,7 +24,7 @@ QUESTIONS: dict[Question, tuple[str, str]] = {
     "numbers": ("Are its numbers near those of the float model?", "qdqtool check --baseline"),
     "engine": ("Does the compiler build it?", "qdqtool build"),
 }
-"""The questions of the page, with the command that answers each."""
+"""The questions that the page answers, each with the command whose report answers it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +92,7 @@ def _names(judgements: Iterable[Judgement]) -> str:
 
 
 def _of_command(report: SavedReport) -> Iterator[Judgement]:
-    """Yield the judgement of a command that ended without a report, and those of the steps of a conversion."""
+    """Yield judgements on a command that ended without a report, and on the steps of a conversion."""
     match report.content:
         case FailedCommand() as failed:
             state: VerdictWord = "failed" if failed.exit_code == GateError.exit_code else "warning"
@@ -138,7 +138,7 @@ class Bar:
         limit: The limit in words.
         length: The accuracy as a share of the bar.
         mark: The limit as a share of the bar.
-        state: Whether the accuracy keeps the limit.
+        state: Whether the accuracy is within the limit.
     """
 
     name: str
@@ -151,12 +151,12 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """The outputs as one report measured them, the worst first.
+    """The accuracy of outputs from one report, the worst output first.
 
     Attributes:
-        caption: On what they were measured.
+        caption: The data on which they were measured.
         bars: The outputs.
-        others: How many outputs are not among them.
+        others: How many further outputs the report has.
     """
 
     caption: str
@@ -165,11 +165,11 @@ class Bars:
 
 
 _BARS, _TOP_DB = 6, 60.0
-"""How many outputs have bars, and the SQNR of a full bar: 10 bits of the signal."""
+"""How many outputs have bars, and the SQNR of a full bar: about 10 bits."""
 
 
 def accuracy_bars(story: Story) -> Iterator[Bars]:
-    """Yield the outputs of each check on real data; without such a check, those that ``quantize`` measured."""
+    """Yield the outputs of each check on real data; without such a check, the outputs that ``quantize`` measured."""
     checks = [each for each in story.each(CheckReport) if each[1].baseline and each[1].data.seed is None]
     quantize = story.first(QuantizeReport)
     target = quantize.search.min_sqnr_db if quantize is not None and quantize.search is not None else None

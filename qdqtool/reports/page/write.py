@@ -36,7 +36,7 @@ class ComparedModel:
 
     @staticmethod
     def of(model: JudgedModel) -> ComparedModel:
-        """Return the entry of a model."""
+        """Return the entry of a model for the report about the page."""
         return ComparedModel(
             model=model.story.quantized_model, verdict=model.verdict.overall, reason=model.verdict.sentence
         )
@@ -49,9 +49,10 @@ class PageReport(Report):
     Attributes:
         output: The HTML file.
         bytes: Its size.
-        reports: The files that it was made from, those of the second model last.
-        verdict: ``failed`` if a gate of any report failed, ``warning`` if a user should know something before
-            deployment or nothing was judged; else ``passed``. With two models, the verdict on the first model.
+        reports: The files from which the page was made; the files of the second model come last.
+        verdict: ``failed`` if a gate of any report failed; ``warning`` if a user should know something before
+            deployment, or if no report judges the model; else ``passed``. With two models, the verdict on the first
+            model.
         reason: The verdict in one sentence.
         model: The quantized model; None if no report names it. With two models, the first model.
         against: The model that it is compared with; None if the page shows one model.
@@ -126,7 +127,7 @@ def page_of_report(report: Report) -> bytes:
 
 
 def page_of_document(document: bytes, source: str, folder: Path) -> bytes:
-    """Return the page of a JSON report called ``source``; ``folder`` may hold the picture of its images."""
+    """Return the page of a JSON report named ``source``; the picture of its images may be in ``folder``."""
     reports = read_document(msgspec.json.decode(document), source)
     return _page(reports, _picture(reports, {folder}))
 

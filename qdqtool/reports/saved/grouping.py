@@ -27,7 +27,7 @@ from qdqtool.reports.saved.reading import SavedReport
 from qdqtool.reports.saved.story import Story, join
 
 _Unit = tuple[SavedReport, ...]
-"""One file: a report, or the report of a conversion with the reports of its steps."""
+"""The content of one file: a report, or the report of a conversion with the reports of its steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def group(reports: Sequence[SavedReport], against: Sequence[SavedReport] = ()) -
     """Return the reports grouped by model, for one or two models.
 
     Args:
-        reports: The reports of one model, or of two models that their digests distinguish.
+        reports: The reports of one model, or of two models with different digests.
         against: The reports of the second model; if there are any, ``reports`` are about the first model.
 
     Raises:
@@ -81,7 +81,7 @@ def _units(reports: Sequence[SavedReport]) -> Iterator[_Unit]:
 
 
 def _anchors(units: Sequence[_Unit]) -> tuple[_Anchor, ...]:
-    """Return each model that a report of ``quantize`` or ``convert`` describes; none if one of these has no digest."""
+    """Return each model that a report of ``quantize`` or ``convert`` describes; none if one of them has no digest."""
     found: list[_Anchor] = []
     for unit in units:
         if unit[0].command not in {"convert", "quantize"}:
@@ -145,7 +145,7 @@ def _of_original(claims: Sequence[Claim], anchors: Sequence[_Anchor]) -> tuple[_
 
 
 def _measured(report: SavedReport, sensitivity: SensitivityReport, anchors: Sequence[_Anchor]) -> tuple[_Anchor, ...]:
-    """Return the models to which a sensitivity report belongs: if possible, those with the same calibration."""
+    """Return the models to which a sensitivity report belongs: those with its calibration, or else all."""
     made = [each for each in _of_original([*float_claims(report)], anchors) if each.quantize.mode == sensitivity.mode]
     if not made:
         modes = " and ".join(each.quantize.mode for each in anchors)

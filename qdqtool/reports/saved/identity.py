@@ -20,13 +20,13 @@ from qdqtool.models.graph.report import ModelFile
 from qdqtool.reports.saved.reading import FailedCommand, SavedReport
 
 DIGITS = 12
-"""Number of digits of a digest in messages."""
+"""How many digits of a digest messages show."""
 ANOTHER_MODEL = "to compare two models, put --against before each report of the second one"
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The reference of a report to a model.
+    """What a report states about a model: its path, and the digests of its file.
 
     Attributes:
         source: The report.
@@ -59,7 +59,7 @@ def same_file(first: str, second: str) -> bool:
 
 
 def agreed(claims: Iterable[Claim], what: str) -> Claim | None:
-    """Join claims about one model: the longest path, with the digests of any claim that has them. None without claims.
+    """Join claims about one model: the longest path, and the digests that a claim has. None without claims.
 
     Raises:
         UsageError: Two reports are about different models.
@@ -84,7 +84,7 @@ def agreed(claims: Iterable[Claim], what: str) -> Claim | None:
 
 
 def _contradicted(claim: Claim, known: list[Claim]) -> Claim | None:
-    """Return a known claim with another digest, or the first one if no known claim is about the same model."""
+    """Return a known claim with other digests, or the first one if no known claim is about this model."""
     for other in known:
         if claim.file is not None and other.file is not None and not same_model(claim, other):
             return other
@@ -92,7 +92,7 @@ def _contradicted(claim: Claim, known: list[Claim]) -> Claim | None:
 
 
 def claim_hint(claim: Claim, other: Claim) -> str:
-    """Return the hint for two reports of different models: one report may be old, or two models are meant."""
+    """Return the hint for reports of different models: to make the older one again, or to compare two models."""
     if claim.file is None or other.file is None or not same_file(claim.path, other.path):
         return f"give the reports of one model; {ANOTHER_MODEL}"
     again = f"run `qdqtool {other.command}` and `qdqtool {claim.command}` again"
@@ -123,7 +123,7 @@ def _parts(path: str) -> tuple[str, ...]:
 
 
 _OF_FLOAT = ("convert", "quantize", "sensitivity")
-"""Commands whose model is the float model."""
+"""Commands whose ``model`` is the float model."""
 
 
 def quantized_claims(report: SavedReport) -> Iterator[Claim]:

@@ -27,7 +27,7 @@ class _Kind:
     command: str
     content: type[Report]
     keys: frozenset[str]
-    """A combination of keys that no other report has."""
+    """Keys by which a report of this kind is recognized: no other report has all of them."""
 
 
 _KINDS = (
@@ -90,7 +90,7 @@ def read_reports(paths: Sequence[Path], others: Sequence[Path] = ()) -> tuple[Sa
 
     Args:
         paths: The files.
-        others: Other files of the same page; names in ``source`` must differ from their names too.
+        others: Other files of the same page; the names in ``source`` must also differ from the names of these.
     """
     names = Counter(path.name for path in (*paths, *others))
     found = ((_read(path), path.name if names[path.name] == 1 else str(path)) for path in paths)
@@ -154,11 +154,11 @@ _ADDED: Mapping[str, Mapping[str, Any]] = {
     "nodes": {"exclude": []},
     "preprocessing": {"kind": "images"},
 }
-"""Keys that the first versions did not write and that have no default in a class, by the key of their object."""
+"""Keys that the first versions did not write, with their values, by the key of the object that contains them."""
 
 
 def upgraded(value: Any, key: str = "") -> Any:
-    """Return a report of any version, or its value at a key, with the keys of this version."""
+    """Add the keys of this version to a report of an older version, or to the value at ``key``."""
     if isinstance(value, list):
         return [upgraded(each, key) for each in value]
     if not isinstance(value, Mapping):

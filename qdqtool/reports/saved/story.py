@@ -26,12 +26,12 @@ from qdqtool.results import Report
 
 Content = TypeVar("Content", bound=Report | FailedCommand)
 _SINGLE = ("convert", "quantize", "sensitivity", "inspect")
-"""Commands that may have only one report for each model."""
+"""Commands of which a model may have only one report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Everything that is known about one quantized model.
+    """The reports about one quantized model, and what they state about its files.
 
     Attributes:
         reports: The reports, in the order given.
@@ -48,7 +48,7 @@ class Story:
     original: Claim | None = None
 
     def each(self, kind: type[Content]) -> Iterator[tuple[str, Content]]:
-        """Yield the reports of a kind, each with its source; the source is empty where there is one report."""
+        """Yield the reports of a kind, each with its source; if there is only one, the source is empty."""
         yield from _with_sources([(each, each.content) for each in self.reports if isinstance(each.content, kind)])
 
     def first(self, kind: type[Content]) -> Content | None:
@@ -75,7 +75,7 @@ def _with_sources(found: list[tuple[SavedReport, _Found]]) -> Iterator[tuple[str
 
 
 def bracketed(source: str) -> str:
-    """Return what follows a fact to name its report; empty where no other report has such facts."""
+    """Return the name of a report in brackets, to follow a fact; empty if only one report has such facts."""
     return f" [{source}]" if source else ""
 
 

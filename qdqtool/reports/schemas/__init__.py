@@ -59,6 +59,6 @@ def list_schemas() -> SchemaList:
 
 
 def _schema(name: str) -> dict[str, Any]:
-    """Return the content of a file, which has a line for each property."""
+    """Return the text of a schema file: JSON with one property in each line."""
     found: dict[str, Any] = json.loads((files(__name__) / f"{name}{_SUFFIX}").read_text(encoding="ascii"))
     return found

@@ -32,7 +32,7 @@ SHOWN_NODES = 4
 
 
 def print_repeated(samples: int, repeated: int, console: Console) -> None:
-    """Print that samples are equal to others, if some are: copies add no information."""
+    """Warn if some samples are copies of others, which add no information."""
     if repeated:
         share, left = f"{repeated} of {plural(samples, 'sample')}", samples - repeated
         verb = "is" if left == 1 else "are"
@@ -40,13 +40,13 @@ def print_repeated(samples: int, repeated: int, console: Console) -> None:
 
 
 def print_preprocessing(how: Preprocessing | None, console: Console) -> None:
-    """Print how files were converted to samples, if the data was not arrays."""
+    """Print how files were converted to samples, unless they are arrays."""
     if how is not None:
         console.print(f"{how.kind}: {how}")
 
 
 def print_single(samples: int, repeated: int, console: Console) -> None:
-    """Print that all ranges come from one sample, if so: the accuracy on other samples may be lower."""
+    """Warn if all ranges come from one sample: the accuracy on other samples may be lower."""
     if samples - repeated == 1:
         console.print("ONE sample: values of other samples that lie outside its ranges are clipped", style="yellow")
 
@@ -96,7 +96,7 @@ def _print_refused(report: PreparationReport, trial: Trial, console: Console) ->
 
 
 def _measured(trial: Trial) -> str:
-    """Describe the output that decides a trial: the one with the largest loss, or else the smallest gain."""
+    """Describe the output that decides a trial: the output with the smallest gain, or the largest loss."""
     # The JSON report has all outputs.
     if trial.problem:
         return f"not measured: {escape(trial.problem)}"
@@ -114,7 +114,7 @@ def _measured(trial: Trial) -> str:
 
 
 def print_given(given: GivenReport, console: Console) -> None:
-    """Print the source of another tool's ranges, and which of them could not be used."""
+    """Print where another tool's ranges come from, and which ranges could not be used."""
     console.print(
         f"ranges of {plural(given.tensors, 'tensor')} from {escape(given.source)} ({given.format}, {given.mode})"
     )

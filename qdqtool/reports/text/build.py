@@ -147,7 +147,7 @@ def _locked(found: Locked) -> Text:
 
 
 def _nothing_quantized(report: EngineReport) -> str:
-    """Return the remark that no node runs quantized, such as for compute capability 7.5; empty if one does."""
+    """Return the remark that no node runs quantized, such as for compute capability 7.5; empty if a node does."""
     actual = {node.actual for node in report.nodes}
     if not report.nodes or UNKNOWN in actual or report.evidence == "none" or any(report.achieved.values()):
         return ""
@@ -182,7 +182,7 @@ _STAGES = {"validate": "validate gate", "parse": "parser", "build": "builder", "
 
 
 def render_refused(report: RefusedReport, console: Console) -> None:
-    """Print all reasons if there are several; a single reason is already in the error message."""
+    """Print the reasons of a refusal if there are several; a single reason is already in the error message."""
     if len(report.refusals) < 2:
         return
     console.print(Text.assemble((escape(report.model), "bold"), f": the {_STAGES[report.stage]} refuses"))

@@ -161,7 +161,7 @@ def _print_notes(report: CheckReport, console: Console) -> None:
 
 
 def _print_noise(report: CheckReport, console: Console) -> None:
-    """Print the layers that make the noise at the worst output or, if none is known, the tensors with most noise."""
+    """Print the layers that make the noise at the worst output, or the noisiest tensors if no layer is known."""
     if report.blame is not None:
         console.print()
         print_pairs_blamed(report.blame, console)

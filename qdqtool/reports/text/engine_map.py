@@ -26,7 +26,7 @@ _KINDS = {
 
 
 def render(report: EngineMap, console: Console) -> None:
-    """Print the engine, its kernels in order, the proven conversions, and the tensors that the GPU decides about."""
+    """Print the engine, its kernels in order, the proven conversions, and conversions that only the GPU decides on."""
     _head(report, console)
     console.print()
     if not report.kernels:

@@ -20,7 +20,7 @@ from qdqtool.reports.terminal import FittedTable, limit, print_rest
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
 
 EXAMPLES = 2
-"""Findings of a rule that are printed for one target where more than :data:`REPEATED` repeat; the rest is counted."""
+"""If a rule has more than :data:`REPEATED` findings for a target, this number is printed; the rest is counted."""
 
 
 def render(report: ValidateReport, console: Console, *, show_context: bool = False, names_fixes: bool = True) -> None:
@@ -30,7 +30,7 @@ def render(report: ValidateReport, console: Console, *, show_context: bool = Fal
         report: The findings.
         console: Where to print.
         show_context: Whether to print the neighbors of each node in the graph.
-        names_fixes: Whether to end with the options that apply fixes; false after fixes were tried.
+        names_fixes: Whether to end with the options that apply fixes; false if fixes were already tried.
     """
     for model in report.models:
         _model(model, console, show_context=show_context, is_fixed=not names_fixes)
@@ -138,7 +138,7 @@ def _line(finding: Finding) -> Text:
 
 
 def _fix_hint(report: ValidateReport) -> str:
-    """Return how many findings have a safe fix, another one and none, and the options that make them."""
+    """Return how many findings have a safe fix, an unsafe fix, or none, with the options that apply these fixes."""
     place = "-o FILE" if len(report.models) == 1 else "--in-place"
     # One edit mends what several targets report.
     found = {
@@ -169,7 +169,7 @@ def render_statistics(report: Statistics, console: Console) -> None:
 
 
 def render_settings(report: Settings, console: Console) -> None:
-    """Print the settings in the form of a settings file, with the file that they come from."""
+    """Print the settings as in a settings file, and the file from which they come."""
     policy = report.policy
     source = escape(str(report.source)) if report.source is not None else "no file; options and defaults"
     console.print(f"# {source}")

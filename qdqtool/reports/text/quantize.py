@@ -36,7 +36,7 @@ from qdqtool.reports.text.sensitivity import print_blame, print_pair_errors
 
 
 def render(report: QuantizeReport, console: Console) -> None:
-    """Print how the model was made and the unquantized nodes; then files, accuracy and verdict, which stay visible."""
+    """Print how the model was made, and unquantized nodes; then, to stay visible, files, accuracy and verdict."""
     _print_making(report, console)
     print_skipped(report.skipped, console)
     _print_others(report, console)
@@ -70,7 +70,7 @@ def _print_making(report: QuantizeReport, console: Console) -> None:
 
 
 def _print_others(report: QuantizeReport, console: Console) -> None:
-    """Print the operators that have no pairs in any model; the skipped nodes could have had some."""
+    """Print the operators that can never have pairs; skipped nodes, which could have pairs, are listed elsewhere."""
     skipped = {node.node for node in report.skipped}
     plain = (node for node in report.nodes if not node.weights and not any(node.formats) and node.name not in skipped)
     counts = ", ".join(f"{count} {escape(kind)}" for kind, count in Counter(node.op_type for node in plain).items())
@@ -96,7 +96,7 @@ def _print_result(report: QuantizeReport, console: Console) -> None:
 
 
 def _print_noise(report: QuantizeReport, console: Console) -> None:
-    """Print the layers that make the noise at the worst output or, if none is known, the pairs with most noise."""
+    """Print the layers that make the noise at the worst output, or the noisiest pairs if no layer is known."""
     if report.blame is not None:
         print_blame(report.blame, console)
         used = report.calibration
@@ -206,7 +206,7 @@ SHOWN_STATES = 8
 
 
 def print_goal(goal: GoalReport, console: Console) -> None:
-    """Print how the accuracy target was reached, and the layers out of the quantized format, most costly first."""
+    """Print how the accuracy target was reached, and the layers that left the quantized format, most costly first."""
     before = "has no noise" if goal.worst_without_db is None else f"keeps {goal.worst_without_db:.1f} dB"
     if goal.worst_without_db is not None and math.isinf(goal.worst_without_db):
         before = "is NaN or infinite somewhere"
@@ -245,14 +245,14 @@ def _loss(loss: float, metric: MetricGoal) -> str:
 
 SHOWN_OUTPUTS = 20
 DOUBT_DB = 0.5
-"""Standard errors of at least this are printed: the samples are too few or too uneven for a precise SQNR."""
+"""A standard error of at least this is printed: the samples are too few or too uneven for a precise SQNR."""
 
 LOST_DB = 0.0
-"""Below this the gate `accuracy` of `check` fails."""
+"""An SQNR below this fails the gate ``accuracy`` of ``check``."""
 
 
 _BASELINES = {"keep": "model as given", "replace": "model without its Q/DQ (`qdqtool check --baseline FLOAT.onnx`)"}
-"""The model that the accuracy is measured against, by the treatment of existing Q/DQ."""
+"""For each value of ``--existing``, the model with which the accuracy is measured."""
 
 
 def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = "float model") -> None:
@@ -286,7 +286,7 @@ def _print_metric(metric: MetricResult, baseline: str, console: Console) -> None
 
 
 def _measured_on(accuracy: Accuracy) -> Text:
-    """Return which samples were run, and whether these samples also chose something."""
+    """Return which samples were used, and whether something was also chosen with them."""
     if accuracy.held_back:
         return Text(f"{plural(accuracy.samples, 'hold-out sample')} of the calibration data")
     if accuracy.validation is not None:

@@ -99,7 +99,7 @@ SHOWN = 4
 """Largest number of nodes that are listed for one kind of change."""
 
 SHOWN_REMOVED = 12
-"""Largest number of named removed constants and nodes."""
+"""How many removed constants and nodes are named."""
 
 Each = TypeVar("Each", Change, RefusedFix)
 
@@ -129,7 +129,7 @@ def print_repaired(repaired: Repaired, console: Console) -> None:
 
 
 def _grouped(items: Sequence[Each], console: Console) -> Iterator[list[Each]]:
-    """Yield groups of items that differ only in node and names; with ``--verbose`` each item is its own group."""
+    """Yield groups of items that differ only in node and names; with ``--verbose``, a group has one item."""
     groups: dict[Hashable, list[Each]] = {}
     for index, item in enumerate(items):
         # The numbers of one tensor follow a colon.

@@ -110,7 +110,7 @@ SHOWN_LAYERS = 5
 
 
 def print_blame(blame: BlameReport, console: Console) -> None:
-    """Print the layers with their shares and the options that leave them in float, or that no layer dominates."""
+    """Print that no layer dominates; or the layers with their shares, and the options that leave them in float."""
     if blame.problem:
         console.print(Text(f"layers NOT measured: {escape(blame.problem)}", "yellow"))
         return
@@ -139,7 +139,7 @@ def print_blame(blame: BlameReport, console: Console) -> None:
 
 
 FAR_DB = 10.0
-"""If switching all pairs off gains less than this at an output, pairs are not the only cause."""
+"""If an output gains less than this when all pairs are switched off, pairs are not the only cause."""
 
 
 def print_pairs_blamed(blame: BlameReport, console: Console) -> None:
@@ -164,7 +164,7 @@ _UNDONE = {
 
 
 def _print_causes(blame: BlameReport, console: Console) -> None:
-    """Print the SQNR of the worst output where one part of the quantization is undone."""
+    """Print the SQNR of the worst output with one part of the quantization undone, for each part."""
     if len(blame.causes) < 2:
         return
     heading = f"{escape(blame.output)}: {_in_decibels(blame.whole_db)}; with one part of the quantization switched off:"
@@ -175,7 +175,7 @@ def _print_causes(blame: BlameReport, console: Console) -> None:
 
 
 def _clipping(cause: NoiseCause, calibrator: str) -> str:
-    """Return what the ranges clip and how they are found anew."""
+    """Return how much the ranges clip, and the option that finds other ranges."""
     recorded = f" of the method '{escape(calibrator)}', which the model records," if calibrator else ""
     return (
         f"the ranges{recorded} clip up to {cause.clipped_share:.0%} of the values of a tensor; before leaving layers "
@@ -248,11 +248,11 @@ SHOWN_TENSORS = 8
 """Largest number of rows of a table, so that the verdict also fits on a terminal of 24 lines."""
 
 _LARGEST = 300
-"""Largest power of ten of the noise."""
+"""Largest exponent of 10: the ratio must not overflow."""
 
 
 def print_noisiest(boundaries: Sequence[BoundaryResult], console: Console) -> None:
-    """Print the tensors of a check whose noise is largest in relation to the baseline's values, if any has noise.
+    """Print the tensors of a check with most noise relative to the baseline, if a tensor has noise.
 
     Args:
         boundaries: The quantized tensors; tensors without noise or with a baseline of 0 have no SQNR.
@@ -272,7 +272,7 @@ def print_noisiest(boundaries: Sequence[BoundaryResult], console: Console) -> No
 
 
 def print_pair_errors(worst: Sequence[TensorAccuracy], console: Console) -> None:
-    """Print the pairs that change their own tensor most, if there are any."""
+    """Print the pairs that change their own tensor most, if the report lists such pairs."""
     if not worst:
         return
     console.print("largest errors of pairs on their own tensors; outputs may be less affected", style="bold")

@@ -1,4 +1,4 @@
-"""Settings, results and origin of two models: each fact in two columns, with the difference."""
+"""Settings, results and origin of two models: a row for each fact, with both values and the difference."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def builders(story: Story) -> str | None:
 
 
 def versions(story: Story) -> str | None:
-    """Return the versions of qdqtool that made the reports; None where no report names one."""
+    """Return the versions of qdqtool that made the reports of each model; None if no report names a version."""
     return _joined(filter(None, (report.qdqtool_version for report in story.reports)))
 
 
@@ -159,7 +159,7 @@ def sqnr(output: OutputResult | OutputAccuracy) -> float | None:
 
 
 def _checked(pair: Pair) -> Row:
-    """Return the worst SQNR of the checks that can be compared, or else of all checks."""
+    """Return the worst SQNR of each model: of the checks that can be compared, or else of all checks."""
     pairs = check_pairs(pair)
     why = pairs[0].why if pairs else ""
     if pairs and not why:
@@ -238,7 +238,7 @@ def _planned(build: EngineReport | None, kinds: Sequence[str]) -> int | None:
 
 
 def _achieved(build: EngineReport | None, kinds: Sequence[str]) -> int | None:
-    """Return how many of the planned nodes run as planned, or None without evidence."""
+    """Return how many of the planned nodes run as planned, or None if this is unknown."""
     if build is None or build.evidence == "none":
         return None
     return sum(min(build.achieved.get(kind, 0), build.planned.get(kind, 0)) for kind in kinds)

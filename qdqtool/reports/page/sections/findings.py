@@ -37,7 +37,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
 
 
 def findings_of(story: Story) -> Iterator[tuple[str, Finding]]:
-    """Yield each finding with its target; a finding in two reports comes twice."""
+    """Yield each finding with its target; a finding that is in two reports is yielded twice."""
     for _, model in story.validated():
         for target in model.targets:
             yield from ((target.target, finding) for finding in target.findings)

@@ -32,7 +32,7 @@ def _drawn(node: OutlineNode, layer: Layer | None) -> DrawnNode:
 
 
 def _state(planned: str, layer: Layer | None) -> tuple[NodeState, str]:
-    """Return the state of a node, and its precision in words: that in the engine if it is known."""
+    """Return the state of a node and its precision in words, from the engine if this is known, else as planned."""
     actual = layer.actual if layer is not None else None
     if actual is not None and layer is not None and actual not in {layer.planned, "unknown"}:
         return "fallback", f"{actual}, planned {layer.planned}"
@@ -52,7 +52,7 @@ def _measured(layer: Layer | None) -> tuple[str, ...]:
 
 
 def _start(nodes: tuple[OutlineNode, ...], layers: dict[str, Layer]) -> int:
-    """Return the number of the noisiest layer, on which a large graph is first centered; 0 if none is known."""
+    """Return the number of the noisiest layer, the first center of a large graph; 0 if no noise is known."""
     noise = {number: layers[node.name].noise_share or 0 for number, node in enumerate(nodes) if node.name in layers}
     return max(noise, key=lambda number: noise[number], default=0)
 

@@ -1,4 +1,4 @@
-"""The effect of each layer on the outputs, and the SQNR of its inputs against the float model."""
+"""How much each layer affects the outputs, and the SQNR of its inputs against the float model."""
 
 from __future__ import annotations
 
@@ -116,12 +116,12 @@ class _Both:
 
     @property
     def differs(self) -> bool:
-        """Whether any value that is known for both models differs."""
+        """Whether the models differ in the precision, or in a number that both have."""
         return _planned_or_actual(self.a) != _planned_or_actual(self.b) or any(self._differences)
 
     @property
     def order(self) -> tuple[float, ...]:
-        """The sort key: layers that are float in only one model first, then by difference of noise, then of SQNRs."""
+        """The sort key: first layers that are float in only one model; then by difference of noise, and of SQNRs."""
         return (-(self.a.stays_float != self.b.stays_float), *(-abs(found) for found in self._differences))
 
     @property
@@ -165,7 +165,7 @@ def _both(a: Layer, b: Layer, by_effect: str, by_check: str) -> _Both:
 
 
 def _shown(found: Compared, is_empty: tuple[bool, bool], why: str) -> Compared:
-    """Return the values, with a dash for a value that a layer cannot have and for an unfair difference."""
+    """Return the cells, with a dash for a value that a layer cannot have, or a difference that would be unfair."""
     # The reason is given above the table, since it is the same in every row.
     a, b, difference = found
     return NONE if is_empty[0] else a, NONE if is_empty[1] else b, NONE if why or any(is_empty) else difference

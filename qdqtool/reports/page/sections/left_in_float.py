@@ -1,4 +1,4 @@
-"""Unquantized nodes with the reasons, and tensors for which no scale is good."""
+"""Unquantized nodes with their reasons, and tensors that no scale represents well."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _OF_MODEL = (EngineReport, InspectReport, QuantizeReport, RefusedReport, Sensiti
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return a row for each file with a digest; a file that changed between two reports has two."""
+    """Return a row for each file with a digest; a file that changed between two reports has two rows."""
     rows = dict[tuple[str, int, str | None], _Row]()
     for command, kind, file in _files(story):
         name = file.name.rpartition("/")[2]
@@ -36,7 +36,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
 
 
 def _files(story: Story) -> Iterator[tuple[str, str, DataFile]]:
-    """Yield a command, what a file is for it, and the file."""
+    """Yield each file of a report, with the command and the role of the file."""
     for report in story.reports:
         content = report.content
         found: list[tuple[str, str, ModelFile | None]] = []

@@ -19,9 +19,9 @@ NOTE = (
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
-    """Return the steps, or a note that nothing stands out, with a list of unknown facts.
+    """Return the steps, or a note that there is nothing to change, with a list of unknown facts.
 
-    If the command ended without a report, the section about its failure has the hint.
+    If the command ended without a report, there are no steps: the section about its failure has the hint.
     """
     if story.first(FailedCommand) is not None:
         return ()

@@ -62,7 +62,7 @@ def _data(story: Story) -> Iterator[tuple[str, Cell]]:
 
 
 def _parts(story: Story) -> Iterator[tuple[str, str]]:
-    """Yield the source of the check of a conversion, and the part of the samples that the check ran."""
+    """Yield the data of the check in a conversion, and which part of the samples was used."""
     for report in story.reports:
         if isinstance(report.content, ConversionReport) and report.content.measured_on is not None:
             yield step_source(report.source, "check"), report.content.measured_on.part

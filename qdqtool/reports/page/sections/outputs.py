@@ -143,7 +143,7 @@ def _files(sample: WorstSample) -> Cell:
 
 
 def _sample_sqnr(sample: WorstSample) -> Cell:
-    """Return the SQNR of a sample; samples that are worse than any SQNR are sorted below all others."""
+    """Return the SQNR of a sample; a sample without SQNR because it is worse is sorted as worst."""
     if sample.nonfinite:
         return Cell(f"NaN or infinite in {plural(sample.nonfinite, 'element')}", float("-1e9"), "failed")
     if sample.zero_reference:

@@ -1,4 +1,4 @@
-"""Accuracy against cost: the states that the search of ``quantize`` measured, and the written state."""
+"""Accuracy against cost: the candidate models that the search of ``quantize`` measured, and the written model."""
 
 from collections.abc import Iterator
 

@@ -45,7 +45,7 @@ _Place = tuple[str, str]
 
 
 def compared(pair: Pair) -> tuple[Block, ...]:
-    """Return a table for each pair of checks with the tensors that both models quantize, and a list of the others."""
+    """Return, for each pair of checks, a table of the tensors that both models quantize, and a list of the others."""
     return tuple(block for found in check_pairs(pair) for block in _of(found))
 
 
