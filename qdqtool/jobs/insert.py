@@ -42,8 +42,7 @@ class InsertOptions:
     Attributes:
         weights: How quantized constants are stored.
         external_data: Whether weights are stored in a second file.
-        targets: The targets that must load the result. A result that one of them does not accept is refused. Empty for
-            no check.
+        targets: The targets that must load the result; otherwise it is refused. Empty for no check.
         verify: Feeds on which the model is run before and after an opset upgrade; None to leave the upgrade unverified.
         force: Whether to insert a plan that was made for another model.
     """
@@ -72,8 +71,7 @@ class InsertReport(WrittenModelReport):
             be carried out is an error.
         given: How ranges of another tool were used; None for a plan file.
         sizes: File sizes.
-        findings: The findings of the rules about numbers (QN) in the output, such as weights that are clipped by their
-            scales.
+        findings: The findings of the rules about numbers (QN) in the output, such as weights that scales clip.
     """
 
     model: str

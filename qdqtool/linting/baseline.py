@@ -64,7 +64,7 @@ class Compared:
     Attributes:
         report: The new findings, and the number of known findings.
         gone: Number of entries, for the models and targets of the run, that match no finding any more.
-        worse: Number of known findings that got worse and so count as new. Their entries are not in ``gone``.
+        worse: Number of known findings that got worse, and therefore count as new. Their entries are not in ``gone``.
     """
 
     report: ValidateReport
@@ -126,7 +126,7 @@ def without_known(report: ValidateReport, baseline: Baseline, folder: Path) -> C
 
 
 def _new(target: TargetReport, entries: list[Entry]) -> tuple[TargetReport, int, int]:
-    """Return the report without known findings, the number of findings that got worse, and that of unused entries."""
+    """Return the report without known findings, the number of findings that got worse, and of unused entries."""
     findings = list(target.findings)
     for key in _KEYS:
         findings, entries = _unmatched(findings, entries, key, _covers)
@@ -152,7 +152,7 @@ def _unmatched(
     key: Callable[[Finding | Entry], object],
     covers: Callable[[Entry, Finding], bool],
 ) -> tuple[list[Finding], list[Entry]]:
-    """Return the findings that no entry with the same key covers, and the entries that cover no finding."""
+    """Match findings and entries with the same key; return the findings without an entry, and the unused entries."""
     # Each entry covers one finding. The worst finding takes the worst entry, so that entries suffice for equal keys.
     waiting: dict[object, list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: (entry.degree, entry.count), reverse=True):

@@ -1,10 +1,10 @@
-"""The findings of lint rules: one finding per fault, with all that is needed to act on it."""
+"""The findings of lint rules: one finding for each fault, with all facts that are needed to fix it."""
 
 from dataclasses import dataclass
 from typing import Literal
 
 ParserStatus = Literal["asked", "absent", "off", "timed out"]
-"""Whether the parser of a builder was asked about a model."""
+"""Whether TensorRT's parser was asked about a model."""
 
 
 Severity = Literal["error", "warning", "info"]
@@ -25,7 +25,7 @@ class Extent:
     again.
 
     Attributes:
-        kind: The kind of fault, without the numbers below. Another kind is another finding.
+        kind: The kind of fault, without the numbers below. Findings with different kinds are different findings.
         count: Number of channels, elements or tensors at fault.
         degree: Size of the worst fault, in a unit that the rule defines; finite, 0 if the fault has no size.
     """
@@ -58,14 +58,15 @@ class Finding:
         expected: The legal value or values, for display.
         found: The value found, for display.
         extent: How bad the fault is in numbers; None for faults without numbers.
-        fixable: Whether ``--fix`` has a fix, which may need ``--unsafe-fixes``.
-        safe_fix: Whether a fix leaves the numbers unchanged; ``--fix`` applies it if a run proves that.
-        cause: What was done in many places where findings like this repeat, such as ``asymmetric activations``; empty
-            for what has no common cause.
+        fixable: Whether ``--fix`` has a fix for it, perhaps only with ``--unsafe-fixes``.
+        safe_fix: Whether a fix should leave the numbers unchanged; ``--fix`` applies it if a run proves this.
+        cause: The common cause if findings like this repeat in many places, such as ``asymmetric activations``; empty
+            if there is none.
         context: The node with its producers and consumers, in one line; empty for findings about the whole model.
-        fingerprint: Identifies the finding in another run, by rule, effect, names and value. With an extent, its kind
-            is used as the value.
-        structure: Like ``fingerprint``, but by the operators around the node instead of names, which may change.
+        fingerprint: Identifies the finding in another run, by rule, effect, names and value. If there is an extent, its
+            kind replaces the value.
+        structure: Like ``fingerprint``, but with the operators around the node instead of names, since names may
+            change.
     """
 
     code: str

@@ -1,4 +1,4 @@
-"""The answer of TensorRT's parser about a model, as input of the linter."""
+"""The answer of TensorRT's parser about a model, which the linter turns into findings."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.scope import display
 
 PARSER_TARGET = "tensorrt-rtx"
-"""The target whose parser runs on any machine."""
+"""The target whose parser also runs on machines without a GPU."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ class ParserAnswer:
         status: ``asked``; ``absent`` if the package is not installed; ``off`` if the parser should not be asked;
             ``timed out`` if it did not answer in time.
         note: The version of the parser, or why it was not asked; may be empty.
-        messages: The messages of the parser, without unrelated lines.
+        messages: The messages of the parser, without lines on other subjects.
         faults: The reasons why the parser refuses the model.
     """
 

@@ -30,7 +30,7 @@ _COUNTED = re.compile(r"(?:^|(?<=[/.:]))(?:onnx::\w+_|%|(?:val|value|tensor|node
 
 
 class Fingerprints:
-    """Computes fingerprints and contexts for the findings of one model, once for each node.
+    """Computes the fingerprints and the context of findings, once for each node of a model.
 
     Attributes:
         context: Function that describes a node with its producers and consumers in one line.
@@ -44,9 +44,9 @@ class Fingerprints:
         """Return the fingerprint by names, and the fingerprint by structure alone.
 
         Both depend on the rule, the effect and the value found. If the finding has an extent, its kind replaces the
-        value, since the numbers are compared (:mod:`qdqtool.linting.baseline`). The first fingerprint adds the names of
-        scope, node and tensor. Numbered names from exporters (``onnx::Conv_123``, ``val_7``, ``42``) are replaced by
-        the operators around the node. The second fingerprint adds only these operators. Findings may share both.
+        value: :mod:`qdqtool.linting.baseline` compares the numbers. The first fingerprint adds the names of scope, node
+        and tensor. Numbered names from exporters (``onnx::Conv_123``, ``val_7``, ``42``) are replaced by the operators
+        around the node. The second fingerprint adds only these operators. Findings may share both.
         """
         value = finding.extent.kind if finding.extent is not None else finding.found or ""
         salient = (finding.code, finding.effect, value)
@@ -72,15 +72,16 @@ class Policy:
 
     Attributes:
         targets: Target ids.
-        compute_capabilities: GPUs for which TensorRT targets are checked, 86 for 8.6; empty for no GPU in particular.
+        compute_capabilities: GPUs for which TensorRT targets are checked, such as 86 for 8.6; empty to check no GPU.
         select: Prefixes of the rule codes to apply (``QS``, ``QP101``, ``ALL``); None for all rules.
         extend_select: Further prefixes to apply.
         ignore: Prefixes of rule codes to leave out.
-        severity: Severity by prefix, instead of the severity of the rule. The prefix that matches fewest rules wins.
+        severity: Severity by prefix, instead of the severity of the rule. The prefix that matches the fewest rules
+            wins.
         per_model_ignores: Prefixes to leave out, by glob over model paths.
         per_node_ignores: Prefixes whose findings are suppressed, by glob over node names.
-        parser: Whether TensorRT's parser is asked too. None: if it is installed and the model is not large. The job
-            asks it, not the linter.
+        parser: Whether TensorRT's parser is asked too. None asks it if it is installed and the model is not large. The
+            job asks the parser, not the linter.
         folder: The folder to which model paths are relative for globs; None for the working directory.
     """
 
@@ -96,7 +97,7 @@ class Policy:
     folder: Path | None = None
 
     def before_move(self, destination: Path) -> "Policy":
-        """Return the policy for a model with a temporary name, with the ``per_model_ignores`` of its destination."""
+        """Return the policy for a model in a temporary file, with the ``per_model_ignores`` of its final path."""
         shown = _relative(destination, self.folder)
         codes = [code for glob, words in self.per_model_ignores.items() if _fits_path(shown, glob) for code in words]
         return replace(self, per_model_ignores={"*": tuple(codes)} if codes else {})
@@ -156,7 +157,7 @@ class Linter:
         return ModelReport(path, reports, qdq_nodes=len(context.qdq.nodes), file=file, per_tensor_weights=coarse)
 
     def hears_parser(self, path: Path) -> bool:
-        """Whether a target and a rule for this file use the answer of TensorRT's parser."""
+        """Whether a target has TensorRT's parser, and a rule that applies to this file uses its answer."""
         is_target = any(target.id == PARSER_TARGET for target in self._targets)
         return is_target and any(rule.asks_parser for rule in self._rules_for(path))
 
@@ -242,13 +243,13 @@ class Linter:
         return tuple(rule for rule in self._rules if rule.code not in ignored)
 
     def _ignored_for(self, path: Path | None) -> tuple[Rule, ...]:
-        """Return the rules that are both selected and ignored, except rules that need the parser's answer."""
+        """Return the rules that are both selected and ignored; rules that need the parser's answer are left out."""
         chosen = set(self._rules_for(path))
         return tuple(rule for rule in self._asked if rule not in chosen and not rule.asks_parser)
 
 
 def _ignored(context: RuleContext, target: Target, chosen: tuple[Rule, ...], quiet: "_Quiet") -> tuple[Ignored, ...]:
-    """Count the findings of ignored rules, without findings that are suppressed anyway."""
+    """Count the findings of ignored rules, except suppressed ones."""
     found = {
         rule.code: [
             each.severity for each, fault in rule.locate(context, target) if not quiet.about(each.code, fault.node)
@@ -261,7 +262,7 @@ def _ignored(context: RuleContext, target: Target, chosen: tuple[Rule, ...], qui
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Pause garbage collection in the block: the index of a model has many objects, and none of them is garbage yet."""
+    """Pause garbage collection in the block, in which many objects are made and none becomes garbage."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -273,7 +274,7 @@ def _no_collection() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Quiet:
-    """The suppressions by notes in the model, and by globs over node names."""
+    """The suppressions of a model: by notes in it, and by globs over node names."""
 
     notes: tuple[tuple[Suppression, frozenset[str]], ...]
     globs: list[tuple[str, frozenset[str]]]

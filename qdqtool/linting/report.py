@@ -28,21 +28,21 @@ class Ignored:
 
 
 REPEATED = 10
-"""A cause has more findings than this, of one severity: a reader does not read them one by one."""
+"""Findings with one cause and severity are grouped if there are more than this: nobody reads them one by one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """One thing that was done in many places, and the errors or warnings that it makes.
+    """A common cause in many places of a model, and the errors or warnings that it makes.
 
     Attributes:
-        cause: What was done, in words, such as ``asymmetric activations``; the name of the rule where nothing is known.
+        cause: The cause in words, such as ``asymmetric activations``; the name of the rule if the cause is unknown.
         code: Code of the rule.
         severity: Severity of the findings.
-        sites: Number of tensors or nodes where it was done: a Q and its DQ are one.
+        sites: Number of tensors or nodes with the cause: a Q and its DQ count as one.
         findings: Number of findings.
         fixable: How many of them have an automatic fix.
-        safe: How many have one that leaves the numbers as they are.
+        safe: How many of them have an automatic fix that leaves the numbers unchanged.
     """
 
     cause: str
@@ -63,17 +63,18 @@ class TargetReport:
         verdict: ``fail`` if a finding is an error.
         findings: The findings: errors first, then in the order of the rules and of the nodes.
         checked: Codes of the rules that were applied.
-        suppressed: Number of findings that the model's notes and the settings suppress; they are not in ``findings``.
-        known: Number of findings that the baseline has; they are not in ``findings``.
-        ignored: Rules that are both selected and ignored, for this model or for all models, with the number of their
-            findings, which are not in ``findings``.
+        suppressed: Number of findings that notes in the model, or the settings, suppress; ``findings`` does not contain
+            them.
+        known: Number of findings that the baseline contains; ``findings`` does not contain them.
+        ignored: Rules that are both selected and ignored, for this model or for all models. ``findings`` does not
+            contain their findings, only their number is given.
         parser: Whether TensorRT's parser was asked too: ``asked``, ``absent``, ``off`` or ``timed out``; None for
             targets without parser. If the parser refuses the model, ``findings`` has QE701.
         parser_note: The version of the parser, or why it was not asked.
         parser_messages: The messages of the parser.
-        causes: What repeats among the findings, the most frequent first; empty where nothing does.
+        causes: The causes of findings that repeat, the most frequent first; empty if none repeats.
         not_selected: Number of rules for this target that were not applied, because others were selected.
-        lowered: Number of findings that are errors by their rule, and less by the settings.
+        lowered: Number of findings that are errors by their rule, but have a lower severity by the settings.
     """
 
     target: str
@@ -103,8 +104,8 @@ class ModelReport:
             0, the verdict ``pass`` does not mean that the model is quantized correctly.
         file: Digests of the file, and of external data up to 64 MiB, since no rule reads large weights. None for a
             model without a file.
-        per_tensor_weights: Number of products whose quantized weight has one scale for all channels; 0 where nothing
-            repeats among the findings. They are no fault, and per-channel scales keep more accuracy.
+        per_tensor_weights: Number of products whose quantized weight has one scale for all channels; 0 if no cause
+            repeats. This is no fault, but scales for each channel are more accurate.
     """
 
     path: str
@@ -202,7 +203,7 @@ def target_report(
 
 
 def with_findings(report: TargetReport, findings: Iterable[Finding]) -> TargetReport:
-    """Return a report with ``findings`` instead, sorted by severity, and with their verdict."""
+    """Return a report with other findings, sorted by severity, and with the verdict of these findings."""
     found = tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
     verdict: Verdict = "fail" if any(finding.severity == "error" for finding in found) else "pass"
     return replace(report, findings=found, verdict=verdict, causes=_causes(found))

@@ -26,14 +26,14 @@ MAX_BYTES = 1 << 20
 HINT = "`qdqtool explain validate` lists the settings"
 LIST_HINT = "`qdqtool explain ci` has an example"
 NAMES_FILE = frozenset({"file", "output", "binary"})
-"""Forms of options that name a file, which belongs to one model."""
+"""Forms of options that name a file: a table must give them, because a file belongs to one model."""
 _FORMS: Mapping[str, tuple[Any, str]] = {
     "flag": (bool, "true or false"),
     "switch": (bool, "true or false"),
     "integer": (int, "an integer"),
     "number": (int | float, "a number"),
 }
-"""Type and words for the values of options by form; that of other forms is text."""
+"""The type of the values of options by form, and its description; other forms are text."""
 
 FailOn = Literal["error", "warning", "never"]
 
@@ -48,7 +48,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         extend_select: Further prefixes to apply.
         ignore: Prefixes to leave out.
         fail_on: The lowest severity of findings that fail the run.
-        parser: Whether TensorRT's parser is asked too. None: if it is installed and the model is not large.
+        parser: Whether TensorRT's parser is asked too. None asks it if it is installed and the model is not large.
         baseline: File of known findings, relative to the settings' folder.
         severity: Severity by prefix.
         per_model_ignores: Prefixes by glob over model paths, relative to the settings' folder.

@@ -25,7 +25,8 @@ def lint_files(paths: list[Path], policy: Policy, jobs: int | None) -> list[Mode
     Args:
         paths: The files.
         policy: The policy.
-        jobs: Number of processes. None: start in this process, and use others for the rest if that saves time.
+        jobs: Number of processes. None starts in this process, and uses other processes for the rest if this saves
+            time.
     """
     # The linter is also made here, so that a wrong policy is reported once, before any process starts.
     linter = Linter(policy)
@@ -76,7 +77,7 @@ def _size(path: Path) -> int:
 
 
 def _together(paths: list[Path], policy: Policy, workers: int) -> dict[Path, ModelReport]:
-    """Return the reports of the models in several processes, without models lost when a process was killed."""
+    """Make the reports in several processes; return them without models that were lost because a process was killed."""
     reports = {}
     with _pool(workers) as pool:
         futures = {path: pool.submit(_judge, path, policy) for path in paths}

@@ -39,12 +39,12 @@ Place = tuple[ScopePath, tuple[str, ...]]
 
 @dataclass(slots=True)
 class Claims:
-    """The places that the edits of a batch use: aspects of nodes and tensors. No two fixes may use the same place."""
+    """The places that the edits of a batch change, such as an input of a node; no two fixes may change the same one."""
 
     _taken: dict[Place, set[object]] = field(default_factory=dict)
 
     def add(self, edits: Sequence[Edit]) -> bool:
-        """Take all places of ``edits`` and return True, or take none and return False if one is already taken."""
+        """Reserve all places of ``edits``; return False, and reserve none, if one is already reserved."""
         wanted = [place for edit in edits if (place := _place(edit)) is not None]
         if any(self._is_taken(where, aspect) for where, aspect in wanted):
             return False
@@ -101,7 +101,7 @@ class Proposal:
 
     @property
     def key(self) -> tuple[str, ScopePath, tuple[str, ...], str]:
-        """The identity of the proposal, the same in every round."""
+        """A key that identifies the proposal in every round."""
         scope, outputs = (self.node.scope.path, self.node.key) if self.node is not None else ((), ())
         return self.code, scope, outputs, self.fixes[0].description
 
@@ -274,7 +274,7 @@ class Repair:
             self._refused[chosen.key] = _refusal(chosen.proposal, chosen.fix, reason)
 
     def _refuse_what_is_left(self) -> None:
-        """Record the fixes that ``--unsafe-fixes`` would apply, and drop refusals for places that are now repaired."""
+        """Record fixes that need ``--unsafe-fixes``, and drop refusals for places that have been repaired since."""
         left = list(self.source(RuleContext(self.model.fork())))
         keys = {proposal.key for proposal in left}
         self._unfit = {key: refusal for key, refusal in self._unfit.items() if key in keys}

@@ -1,4 +1,4 @@
-"""Measure how far a change moves the outputs of a model, and the quantization noise before and after."""
+"""Measure how much a change of a model changes its outputs, and the quantization noise before and after."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from qdqtool.numerics.dtypes import Array
 
 
 def output_changes(original: Model, before: Run, after: Run, prover: Prover) -> tuple[OutputChange, ...]:
-    """Return how far each output moved, and its noise relative to the model without Q/DQ, before and after."""
+    """Return how much each output changed, and its noise relative to the model without Q/DQ, before and after."""
     if before.failure or after.failure:
         return ()
     twin = _twin_run(original, prover)

@@ -22,8 +22,8 @@ class Place:
 
     Attributes:
         key: Scope and name of the tensor.
-        readers: The outputs of the operators that read the tensor. If all of these are equal, the tensor itself may
-            differ, for example if a pair moved from one side of a Relu to the other.
+        readers: The outputs of the operators that read the tensor. The tensor itself may differ if all of these are
+            equal, for example if a pair was moved across a Relu.
     """
 
     key: TensorKey
@@ -38,7 +38,7 @@ class Place:
 def changed_places(before: ModelIndex, after: ModelIndex) -> tuple[Place, ...]:
     """Return the places next to every node that only ``after`` has, at most :data:`MAX_PLACES`.
 
-    Edits never change a constant in place: a changed constant has another name, and so its readers changed too.
+    A changed constant has a new name, so its readers are such nodes too.
     """
     known = {(node.scope.path, node.proto.SerializeToString(deterministic=True)) for node in before.view.nodes()}
     old = _FloatTensors(before)

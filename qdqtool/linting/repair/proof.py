@@ -25,7 +25,7 @@ from qdqtool.samples.request import DataRequest
 from qdqtool.samples.signature import input_specs, with_shapes
 
 MIN_SAMPLES = 2
-"""Fewer samples cannot show whether an output varies."""
+"""Smallest number of samples: a single sample cannot show whether an output varies."""
 
 NOTHING_VARIES = (
     "nothing that was compared varies over the samples, which proves nothing; give other samples with --data"
@@ -34,7 +34,7 @@ NOTHING_VARIES = (
 NOT_RUN = "no sample ran the code next to the change, so it is not proven; give other samples with --data"
 EXTREMES = "outputs change where inputs are infinite or very large"
 WEAK = frozenset({NOTHING_VARIES, NOT_RUN, EXTREMES})
-"""Problems of a proof that ``--unsafe-fixes`` accepts."""
+"""Gaps of a proof, which ``--unsafe-fixes`` accepts."""
 
 Sample = dict[str, Array]
 
@@ -57,8 +57,8 @@ class Proof:
         place: The first difference of such a tensor, in words; None if all are equal.
         varies: Whether any compared tensor differs between two samples. A tensor that is constant over the samples
             proves nothing: it often stays the same although the model changed.
-        runs: Whether some sample ran the code next to each change.
-        extremes: Whether outputs also have equal values if float inputs are infinite or very large.
+        runs: Whether the code next to each change was run in at least one sample.
+        extremes: Whether the outputs are also equal if float inputs are infinite or very large.
     """
 
     outputs: str | None
@@ -155,7 +155,7 @@ class Prover:
         return Proof(None, len(compared), fault, varied, runs, extremes=alike)
 
     def _digests(self, index: ModelIndex, keys: Iterable[TensorKey]) -> dict[TensorKey, list[bytes]]:
-        """Return a digest of each tensor for each sample; none for a tensor that no sample ran.
+        """Return digests of each tensor, one for each sample; an empty list if no sample computes it.
 
         Tensors that cannot be read are left out.
         """
@@ -203,7 +203,7 @@ def same_bits(before: Run, after: Run) -> str | None:
 def same_values(before: Run, after: Run) -> bool:
     """Return whether all outputs have equal values on all samples; the sign of zeros and the bits of NaN may differ.
 
-    Models that cannot be run have equal values.
+    Models that cannot be run count as equal.
     """
     # With equal_nan, np.array_equal calls isnan, which raises TypeError on arrays of strings.
     return all(
@@ -229,7 +229,7 @@ def _digest(arrays: Iterable[Array]) -> bytes:
 
 
 def _is_fault(place: Place, equal: AbstractSet[TensorKey]) -> bool:
-    """Return whether a tensor differs, unless it has readers and the outputs of all of them are equal."""
+    """Return whether a tensor differs and this may matter: it has no readers, or the output of a reader differs."""
     return place.key not in equal and not (place.readers and equal >= set(place.readers))
 
 
@@ -242,7 +242,7 @@ def _place_fault(place: Place, before: Mapping[TensorKey, list[bytes]], after: M
 def _extremes(feeds: Iterable[Sample]) -> Iterator[Sample]:
     """Yield copies of the first sample whose float inputs have only extreme values, of one sign and of both.
 
-    Opposite infinities make NaN inside a model. NaN is no input: ONNX does not define its code.
+    Opposite infinities make NaN inside a model. NaN is not used as an input, because ONNX does not define its code.
     """
     first = next(iter(feeds))
     for even, odd in ((np.inf, np.inf), (-np.inf, -np.inf), (np.inf, -np.inf), (1.0, -1.0)):
@@ -264,7 +264,7 @@ def _feeds(model: Model, request: DataRequest) -> Feeds:
 
 
 def _without_node_names(model: Model) -> Model:
-    """Return the model without node names: ONNX Runtime refuses two nodes of one name, and the session adds its own."""
+    """Return the model without node names, since ONNX Runtime refuses equal names and the session adds names."""
     plain = model.fork()
     plain.proto = type(model.proto)()
     plain.proto.CopyFrom(model.proto)

@@ -13,7 +13,7 @@ class Change:
 
     Attributes:
         code: Code of the rule, or name of the pattern.
-        label: ``safe`` if the outputs are proven to be equal to the bit, otherwise ``unsafe``.
+        label: ``safe`` if a run proved that the outputs have the same bits, otherwise ``unsafe``.
         description: What the fix did, in one line.
         node: Label of the node, or None.
         graph: Scope of the node; empty for the main graph.
@@ -62,7 +62,7 @@ class OutputChange:
         other_shapes: Number of samples in which the shape changed. The numbers below leave these samples out.
         max_abs: Largest absolute difference.
         max_steps: Largest difference in steps of the DQ that makes the output; None without such a DQ with one scale.
-        sqnr_db: Signal of the unfixed output over the change, in dB; None if the outputs are equal.
+        sqnr_db: Ratio of the unfixed output to its change, in dB; None if the outputs are equal.
         before_db: Signal to quantization noise before the fixes, in dB; None if it is unknown or there is no noise.
         after_db: Signal to quantization noise after the fixes, in dB; None as for ``before_db``.
     """
@@ -153,7 +153,7 @@ class NormalizeReport(Report):
 
     @property
     def existing(self) -> str | None:
-        """The value of ``quantize --existing`` for the result, or None if no data was quantized at run time.
+        """The value of ``quantize --existing`` that fits the result; None if no data was quantized at run time.
 
         ``keep``, or ``replace`` if weights have zero points that no kernel of TensorRT accepts.
         """

@@ -43,7 +43,7 @@ def get(code_or_name: str) -> Rule:
 
 
 def _unknown(word: str, message: str) -> ArgumentError:
-    """Return the error for a word that names no rule, with similar words as suggestions."""
+    """Return the error for a word that names no rule; it suggests a similar word."""
     legal = [each for rule in catalogue() for each in (rule.code, rule.name)]
     hint = "`qdqtool rules` lists all rules; `qdqtool explain` lists the pages of the manual"
     return ArgumentError(f"{message}{suggestion(word, legal)}", hint=hint)
@@ -84,7 +84,7 @@ def matching(prefix: str) -> tuple[Rule, ...]:
 
 
 def _widths(prefixes: Iterable[str]) -> dict[Rule, int]:
-    """Return each matched rule with the number of rules that its narrowest matching prefix matches."""
+    """Return each matched rule; its value is how many rules the narrowest prefix for it matches."""
     widths: dict[Rule, int] = {}
     for found in map(matching, prefixes):
         for rule in found:

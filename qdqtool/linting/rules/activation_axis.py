@@ -21,10 +21,10 @@ ONE_SCALE = Offer("unsafe", "gives the whole tensor the largest of the scales")
 class ActivationAxis(Rule):
     """An activation has one scale.
 
-    Why it matters: NVIDIA documents per-tensor scales for activations. The parser accepts more scales. But then a Conv
-    runs in float, and so does a MatMul or Gemm with scales along the axis that it sums over: the pair only rounds. A
-    MatMul with one scale for each row still runs in int8 in TensorRT for RTX. This is a warning, because NVIDIA does
-    not document it.
+    Why it matters: NVIDIA documents per-tensor scales for activations. The parser accepts more scales. But a Conv then
+    runs in float. So does a MatMul or Gemm with scales along the axis of its sum. The pair then only rounds. A MatMul
+    with one scale for each row still runs in int8 in TensorRT for RTX. This is a warning, because NVIDIA does not
+    document it.
 
     Bad: a pair in front of a Conv, with a scale for each channel.
 
@@ -80,7 +80,7 @@ class ActivationAxis(Rule):
 
 
 def _is_weight(context: RuleContext, data: Value) -> bool:
-    """Return whether data is constant, or the codes of a constant, clipped to a narrow range."""
+    """Return whether data is a constant, or the codes of a constant after a Clip to a narrow range."""
     # Measured with TensorRT for RTX: float weight, Q, Clip, DQ is built with all products in int8.
     clip = data.producer
     quantizer = context.qdq.maker(clip.input(0)) if clip is not None and clip.is_op("Clip") else None

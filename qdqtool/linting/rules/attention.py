@@ -25,7 +25,7 @@ FOUR_PAIRS = """aq = QuantizeLinear (a, s, z)
                 pd = DequantizeLinear (pq, s, z)
                 cq = QuantizeLinear (c, s, z)
                 cd = DequantizeLinear (cq, s, z)"""
-"""The pairs of a, b and c, for examples with pairs on all four operands."""
+"""Attention with pairs on all four operands, for examples."""
 
 
 class Attention(Rule):
@@ -34,9 +34,8 @@ class Attention(Rule):
     Why it matters: one fused kernel computes both products and the Softmax between them. The kernel exists only if all
     four operands have the same type. If only some of them are fp8 or int8, the two products and the Softmax run one by
     one and write the whole matrix of scores to memory. TensorRT for RTX has the kernel for float8e4m3fn with heads of
-    at most 256, and for int8 with heads of 16, 32 or 64. In int8, the result needs
-    a pair too. In float8e4m3fn it needs one if the products are float32. A quantized next layer has this pair at its
-    input.
+    at most 256, and for int8 with heads of 16, 32 or 64. In int8, the result also needs a pair. In float8e4m3fn it
+    needs a pair if the products are float32. If the next layer is quantized, the pair at its input is this pair.
 
     Bad: pairs on queries and keys, none on the Softmax output and the values.
 
@@ -178,7 +177,7 @@ def _is_quantized_again(context: RuleContext, value: Value | None) -> bool:
 
 
 def _before(value: Value | None) -> NodeView | None:
-    """Return the nearest MatMul whose product, scaled and masked, is ``value``."""
+    """Return the nearest MatMul before ``value``, across operators that scale and mask."""
     # All inputs are followed: the mask may be computed too, and may be the first input.
     pending, seen = [value], set[NodeView]()
     while pending and len(seen) < MAX_STEPS:

@@ -13,7 +13,8 @@ class BlockShape(Rule):
     """A block scale divides only the axis that the node names into blocks.
 
     Why it matters: onnx's checker does not check block scales. TensorRT has three more limits. Only the last two axes
-    can have blocks. One scale for every element is refused. The number of blocks must divide the extent of the axis.
+    can have blocks. A separate scale for every element is refused. The number of blocks must divide the extent of the
+    axis.
 
     Bad: a scale [2, 2] for a weight [4, 4]: two axes in blocks.
 

@@ -30,8 +30,8 @@ class BlockSize(Rule):
 
     Bad: 100 rows, 4 scales, block_size 32: ONNX makes blocks of 32, 32, 32 and 4, TensorRT makes four blocks of 25.
 
-    Good: pad to 128 rows. Write one block over a whole axis as a scale for each index of the other axis: the numbers
-    are the same, and TensorRT for RTX fails to compile some networks with such a block.
+    Good: pad to 128 rows. If one block covers a whole axis, write a scale for each index of the other axis instead. The
+    numbers are the same, but TensorRT for RTX cannot compile some networks with such a block.
     """
 
     code = "QA206"

@@ -20,7 +20,7 @@ SATURATED = ", ".join(str(max(-128, min(127, 40 * (4 * value - 126)))) for value
 ZEROS = ", ".join(["0"] * 64)
 
 LEAST_VALUES = 64
-"""A weight with fewer codes is not judged: a few codes at the ends of the range prove nothing."""
+"""A weight with fewer codes is not checked, because a few codes at the ends of the range prove nothing."""
 MOST_CLIPPED = 0.05
 """The scale with the least squared error clips less than 1 % of the values of a normal distribution."""
 HALF_CLIPPED = 0.5
@@ -39,13 +39,13 @@ MOST_AT_THE_ENDS = 0.15
 """Largest share of stored codes at the ends of the range, for codes with many magnitudes. A sine wave has 6 % of its
 int8 codes there. A normal distribution with the scale of the least squared error has 1 %."""
 MOST_AT_THE_ENDS_BY_LEVELS = ((1, 1.0), (4, 0.95), (8, 0.6))
-"""The same share for codes with at most so many magnitudes. Such a weight was trained for them (binary, ternary, powers
-of 2) or has 4 bits. In blocks of 16, every eighth 4-bit code is at an end. One magnitude means a binary or ternary
-weight."""
+"""The same share for codes with few magnitudes: pairs of the largest number of magnitudes and the share. Such a weight
+was trained for them (binary, ternary, powers of 2) or has 4 bits. In blocks of 16, every eighth 4-bit code is at an
+end. One magnitude means a binary or ternary weight."""
 LEAST_TERNARY = 0.25
 """Smallest share of nonzero codes of a ternary weight. Other weights that round to -1, 0 and 1 have less."""
 SCALES_OF_ZEROS = (1e-4, 1.0)
-"""The tools that we know give a weight of zeros a scale of 1, or a scale of at most the first number."""
+"""Known tools give a weight of zeros a scale of at most the first number, or exactly the second number."""
 
 
 class CodeRange(Rule):
@@ -54,9 +54,10 @@ class CodeRange(Rule):
     Why it matters: values beyond the greatest code are clipped. A few clipped values change a layer more than all
     rounding. A scale that is too large makes all codes small: some bits stay unused, or every value rounds to 0. The
     usual cause is a scale from another tensor, in another unit, or from one outlier. The float values of stored codes
-    are unknown. For these, the rule looks for too many codes at the ends of the range, and for codes that are all 0
-    although the scale is not that of a tensor of zeros. Binary, ternary, 2-bit and pruned weights are not reported. If
-    only the scale was changed afterwards, the codes do not show it: `check --baseline` compares weights.
+    are unknown. For these, the rule looks for too many codes at the ends of the range. It also looks for codes that are
+    all 0 with a scale that tools do not give to a tensor of zeros. Binary, ternary, 2-bit and pruned weights are not
+    reported. If only the scale was changed afterwards, the codes do not show it, but ``check --baseline`` does: it
+    compares weights.
 
     Bad: a float weight with values up to 3 and an int8 scale of 0.001, which clips at 0.127.
 
@@ -151,7 +152,7 @@ def _clipped(codes: WeightCodes) -> Fault | None:
 
 
 def _saturated(codes: WeightCodes) -> Fault | None:
-    """Find stored codes of which too many are the first or last code. How many were clipped is unknown."""
+    """Find stored codes with too many codes at the ends of the range. How many values were clipped is unknown."""
     if codes.values is not None or codes.format.bits <= 2:
         return None
     share = codes.at_the_ends

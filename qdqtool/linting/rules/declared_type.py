@@ -19,9 +19,10 @@ _DIFFERING = re.compile(r"Inferred elem type differs from existing elem type: \(
 class DeclaredType(Rule):
     """The declared type of a tensor is the type that its node makes.
 
-    Why it matters: graph outputs, and tensors in value_info, state their types. A Q makes the type of its zero point, a
-    DQ the type of its scale, and most other nodes the type of their inputs. If an editor replaces the zero point, the
-    scale or a weight and keeps the old declaration, ONNX Runtime refuses the model. TensorRT does not check this.
+    Why it matters: graph outputs, and tensors in value_info, state their types. The output of a Q has the type of its
+    zero point, the output of a DQ the type of its scale, and most other outputs the type of the inputs. If an editor
+    replaces the zero point, the scale or a weight and keeps the old declaration, ONNX Runtime refuses the model.
+    TensorRT does not check this.
 
     Bad: a graph output that is declared int8, made by a Q with a uint8 zero point.
 

@@ -14,8 +14,9 @@ MERGED = Offer("safe", "merges the second pair into the first, if both have the 
 class DoubleQuantization(Rule):
     """A Q does not read the output of a DQ directly.
 
-    Why it matters: a Q directly after a DQ rounds a second time. With other constants it loses accuracy, and runtimes
-    that merge the two pairs give other results than runtimes that keep them. With the same constants it does nothing.
+    Why it matters: a Q directly after a DQ rounds a second time. If its constants differ from those before, accuracy is
+    lost, and runtimes that merge the two pairs give other results than runtimes that keep them. With the same
+    constants, the second pair changes nothing.
 
     Bad: Q, DQ, Q, DQ, as a tool writes it when it is run twice.
 

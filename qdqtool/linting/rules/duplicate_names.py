@@ -12,12 +12,12 @@ RENAMED = Offer("safe", "gives the second node a unique name")
 
 
 class DuplicateNames(Rule):
-    """No two nodes share a name that the target needs for itself.
+    """Nodes have different names where the target requires it.
 
     Why it matters: ONNX allows equal names, but ONNX Runtime refuses a graph in which two nodes other than Constants
-    share a name. TensorRT refuses a Q or DQ with the name of an earlier layer of any graph. It names a node without a
-    name after its output. So a local function with Q or DQ is refused if it is called twice. Tools that insert Q/DQ by
-    copying a node make such graphs.
+    share a name. TensorRT refuses a Q or DQ with the name of an earlier layer of any graph. If a node has no name,
+    TensorRT makes the name from its output. So a local function with Q or DQ is refused if it is called twice. Tools
+    that insert Q/DQ by copying a node make such graphs.
 
     Bad: two nodes called conv_q.
 

@@ -12,8 +12,8 @@ from qdqtool.numerics.granularity import PerTensor
 class Fp4Product(Rule):
     """In a MatMul of fp4 with fp4, the activation has block scales.
 
-    Why it matters: with one scale for the activation the builder does not refuse the model. It crashes, and the process
-    ends, for any scales of the weight.
+    Why it matters: with one scale for the activation the builder does not refuse the model. The builder crashes and
+    ends the process, whatever scales the weight has.
 
     Bad: a per-tensor float4e2m1 pair in front of a MatMul whose weight is float4e2m1 too.
 

@@ -16,8 +16,8 @@ MAX_STEPS = 16
 class IndexPath(Rule):
     """Shapes, indices and conditions are computed without pairs.
 
-    Why it matters: a pair rounds to multiples of its scale and clips at 127 times the scale. A measured value loses
-    little. But an index or extent changes to another one, and the model reads the wrong rows without an error.
+    Why it matters: a pair rounds to multiples of its scale and clips at 127 times the scale. For measured values the
+    error is small. But an index or extent becomes another number, and the model reads the wrong rows without an error.
 
     Bad: Q and DQ on float numbers that are then cast to the indices of a Gather.
 

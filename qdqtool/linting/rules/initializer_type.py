@@ -14,8 +14,8 @@ TAKEN_OUT = Offer("safe", "takes out an initializer that nothing reads")
 class InitializerType(Rule):
     """Every stored tensor has a type that the target can import.
 
-    Why it matters: TensorRT imports all initializers, even unused ones. It refuses the model because of a single
-    initializer of type int16 or uint4, left over from an earlier quantization.
+    Why it matters: TensorRT imports all initializers, even unused ones. A single int16 or uint4 initializer, left over
+    from an earlier quantization, is enough to refuse the model.
 
     Bad: an unused int16 zero point.
 

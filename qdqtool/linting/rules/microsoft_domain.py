@@ -16,8 +16,9 @@ STANDARD = Offer("safe", "moves the node to the standard domain")
 class MicrosoftDomain(Rule):
     """Q and DQ are the operators of ONNX, not of com.microsoft.
 
-    Why it matters: before opset 21, ONNX Runtime's quantizer wrote 16-bit and 4-bit Q/DQ in its own domain. They mean
-    the same, but only ONNX Runtime knows the domain. TensorRT ignores the domain, and other tools refuse the model.
+    Why it matters: before opset 21, ONNX Runtime's quantizer wrote 16-bit and 4-bit Q/DQ in its own domain. These
+    operators mean the same as those of ONNX, but only ONNX Runtime knows the domain. TensorRT ignores it, and other
+    tools refuse the model.
 
     Bad: com.microsoft.QuantizeLinear (x, scale, zero_point).
 

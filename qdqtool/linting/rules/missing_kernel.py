@@ -26,9 +26,10 @@ class MissingKernel(Rule):
     Why it matters: TensorRT for RTX has no ConvTranspose in bfloat16 on any GPU. For compute capability 7.5 it has no
     matrix product with float32 output ("FP32 GEMM is not supported") and nothing in bfloat16, quantized or not. It
     computes the Attention operator in float16 and bfloat16, with heads of 9 to 256 elements. Other types and heads work
-    in two cases: a single query of at least 4 heads over all batches, and inputs of rank 3 that no Cast or DQ makes,
-    without mask, causality or shared heads. An Attention operator with a second output, softcap, softmax_precision,
-    past keys, or keys and values of different head size is refused. The rule finds this before the build.
+    in two cases. The first is a single query with at least 4 heads, counted over all batches. The second is inputs of
+    rank 3 that no Cast or DQ makes, without mask, causality or shared heads. An Attention operator with a second
+    output, softcap, softmax_precision, past keys, or keys and values of different head size is refused. The rule finds
+    this before the build.
 
     Bad: the Attention operator between float32 tensors; with ``--sm 7.5``, an int8 MatMul that makes float32.
 
@@ -166,7 +167,7 @@ def _no_kernel(context: RuleContext, node: NodeView) -> Wrong | None:
 
 
 def _one_query(node: NodeView, shape: Shape) -> Wrong | None:
-    """Return why a single query is refused: it has no fused kernel, only separate layers of any type."""
+    """Return why a single query is refused, or None: it has no fused kernel, and separate layers need enough heads."""
     batch, heads = shape[0], node.attribute("q_num_heads", 0) if len(shape) == 3 else shape[1]
     if not isinstance(batch, int) or not isinstance(heads, int) or batch * heads >= LEAST_HEADS:
         return None

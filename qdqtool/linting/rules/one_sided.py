@@ -50,8 +50,8 @@ class OneSided(Rule):
     Bad: a pair on the input of a Conv whose weight stays float.
 
     Good: a pair on both operands. Weight-only quantization of a MatMul is fine: the stored weight is small. In a model
-    without quantized activations, a Conv with a quantized weight is an info: the file is smaller, and the layer runs in
-    float.
+    without quantized activations, a Conv with a quantized weight gets severity info: the file is smaller, and the layer
+    runs in float.
     """
 
     code = "QL302"

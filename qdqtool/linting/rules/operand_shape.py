@@ -20,7 +20,7 @@ class OperandShape(Rule):
     loads or runs it, TensorRT when it parses or builds it.
 
     Bad: a Conv on 3 channels whose weight has 2; a bias of 3 elements for 4 output channels; a kernel larger than the
-    padded input; PRelu with one slope too many; a Reshape of 6 elements to 8.
+    padded input; PRelu with one slope too many; a Reshape from 6 to 8 elements.
 
     Good: weights whose extents fit the other inputs.
     """
@@ -274,4 +274,4 @@ _MISFITS: Mapping[str, Callable[[_At], Iterator[_Misfit]]] = {
     "Reshape": _reshape,
     **dict.fromkeys(_GATES, _recurrent),
 }
-"""For each operator, the check of what onnx's shape inference does not check (onnx 1.23.2)."""
+"""For each operator, the check of its shapes that onnx's shape inference lacks (onnx 1.23.2)."""

@@ -105,7 +105,7 @@ class QuantizedType(Rule):
 
 
 def _is_reported_here(entry: QdqNode) -> bool:
-    """Return whether this rule has to report the type: no other rule and no fault at an earlier node does."""
+    """Return whether this rule has to report the type, because no other rule does."""
     if entry.is_quantize:
         if entry.zero_point is None:
             return bool(entry.output_dtype)
@@ -120,7 +120,7 @@ def _impact(entry: QdqNode, target: Target) -> Impact | None:
 
 
 class CodeOrigin:
-    """Finds the nodes that made codes, through operators that moved the codes."""
+    """Finds the nodes that made codes, across operators that moved the codes."""
 
     def __init__(self, context: RuleContext) -> None:
         self._context = context

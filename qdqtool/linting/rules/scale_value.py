@@ -26,9 +26,9 @@ class ScaleValue(Rule):
 
     Bad: scale 0 for a channel whose weights are all zero; NaN from a calibrator that divided by zero.
 
-    Good: any positive scale for such a channel, such as 1: its codes are 0 in any case. A fix can write it. A fix can
-    also negate negative scales together with their stored codes. There is no fix for infinite or NaN scales, or for a
-    negative scale of a Q: the right scale cannot be inferred from them.
+    Good: any positive scale for such a channel, such as 1: its codes are 0 in any case. A fix can write such a scale. A
+    fix can also negate negative scales together with their stored codes. There is no fix for infinite or NaN scales, or
+    for a negative scale of a Q: the right scale cannot be inferred from them.
     """
 
     code = "QP101"

@@ -115,7 +115,7 @@ def _declared_output_type(value: Value) -> int:
 
 
 def _state_blocks(entry: QdqNode, draft: Draft) -> None:
-    """If the node has no block size, write the one that the parser infers from the shapes."""
+    """If the node has no block size, write the size that the parser infers from the shapes."""
     shape, scale = draft.context.data_shape(entry), entry.scale_shape
     if entry.block_size or shape is None or scale is None or not 1 < len(scale) == len(shape):
         return
@@ -126,7 +126,7 @@ def _state_blocks(entry: QdqNode, draft: Draft) -> None:
 
 
 def _state_type(entry: QdqNode, draft: Draft, opset: int) -> None:
-    """Write the type that the operator's name gave, as output_dtype, or as a zero point at older opsets."""
+    """Write the type, which the name of the operator gave, as output_dtype, or as a zero point at older opsets."""
     fmt = formats.by_onnx_type(entry.quantized_type or 0)
     assert fmt is not None
     if opset >= FIRST_OPSET_WITH_BLOCKS:

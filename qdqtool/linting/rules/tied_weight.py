@@ -19,7 +19,7 @@ from qdqtool.models.targets import Target
 from qdqtool.numerics.granularity import PerTensor
 
 LEAST_COUNT = 1024
-"""Smallest number of elements of a compared tensor: smaller tensors may be equal by chance."""
+"""Smaller tensors (in elements) are not compared, because they may be equal by chance."""
 
 
 class TiedWeight(Rule):
@@ -28,7 +28,7 @@ class TiedWeight(Rule):
     Why it matters: a weight that is quantized for one reader and read as float by another is kept twice, and the two
     readers compute with different weights. Two pairs with different scales along one axis make two sets of codes. The
     same happens if an exporter stores a weight twice, under two names. There is no fix: only the author knows which of
-    the two is right.
+    the two forms is right.
 
     Bad: a Q on the weight of one MatMul, while another MatMul reads the same initializer as float.
 

@@ -15,11 +15,11 @@ from qdqtool.models.ops import Span
 from qdqtool.models.targets import Target
 
 MOST_UNUSED = 8.0
-"""Largest ratio of the width of a range to the width of the values in any channel. The ratio was at most 2.8 for all
-9,671 ranges of 95 models that qdqtool and ONNX Runtime quantized (int8, uint8, fp8; four calibration methods). A
-symmetric format for values of one sign already makes a ratio of 2."""
+"""Largest ratio of the width of a range to the width of the values, in the widest channel. The ratio was at most 2.8
+for all 9,671 ranges of 95 models that qdqtool and ONNX Runtime quantized (int8, uint8, fp8; four calibration methods).
+A symmetric format for values of one sign already makes a ratio of 2."""
 FEWEST_CODES = 4.0
-"""A tensor is destroyed if each channel uses fewer codes than this."""
+"""If each channel can use fewer codes than this, the tensor has lost its information."""
 
 LEAST_HELD = 0.25
 """Smallest share of the values of a Sigmoid, Tanh or similar function that a range holds. It was at least 0.48 for 68
@@ -28,8 +28,8 @@ no object."""
 LEAST_HELD_OF_MANY = 1 / 64
 """The same for a Softmax, whose values may all be small, and for a Clip, whose bounds may not be reached."""
 LEAST_POSITIVE = 0.6
-"""A tensor needs codes for positive values if these can be as large as this share of its negative values. The share was
-0.54 for a detector's scores that were negative in all samples."""
+"""A tensor needs codes for positive values if they can reach this share of the magnitude of its negative values. The
+share was 0.54 for a detector's scores that were negative in all samples."""
 WIDEST_CLIP = 16.0
 """A Clip to a wider interval is no activation function, but protects against overflow."""
 
@@ -40,8 +40,8 @@ class UnfillableRange(Rule):
     Why it matters: a scale in the wrong unit, or of another tensor, loads and runs everywhere, but the model computes
     nonsense. The rule computes, by interval arithmetic and without data, which values can reach each Q: from the range
     of the DQ before it, the weights and the biases, through Relu, Add, Concat, pools and similar operators. If these
-    values are far narrower than the range of the Q, its scale is too large, or the scale of the DQ is too small. It is
-    an error if every channel can use fewer than four codes of an integer range.
+    values take only a small part of the range of the Q, its scale is too large, or the scale of the DQ is too small. It
+    is an error if every channel can use fewer than four codes of an integer range.
 
     A range can also be too narrow. It is a warning if it holds less than a quarter of the values of a Sigmoid, Tanh,
     Erf or HardSigmoid (1/64 for a Softmax or a Clip to a narrow interval). It is also a warning if the range has no
@@ -173,7 +173,7 @@ def _compared(spans: Spans, entry: QdqNode) -> _Compared | None:
 
 
 def _too_narrow(context: RuleContext, spans: Spans, entry: QdqNode) -> Fault | None:
-    """Return the fault of a Q whose range clips most values that its operator can make."""
+    """Return the fault of a Q whose range clips most of the values that can reach it."""
     values, given = spans.of(entry.data), spans.range_of(entry)
     if values is None or given is None or values.width <= 0:
         return None
@@ -191,7 +191,7 @@ def _too_narrow(context: RuleContext, spans: Spans, entry: QdqNode) -> Fault | N
 
 
 def _least_held(entry: QdqNode, values: Span) -> float:
-    """Return the smallest share of the possible values that a range must hold; 0 if no operator implies them."""
+    """Return the smallest share of the possible values that a range must hold; 0 if the operator sets no bounds."""
     assert entry.data is not None
     *_, source = ops.moved_from(entry.data)
     node = source.producer
@@ -203,7 +203,7 @@ def _least_held(entry: QdqNode, values: Span) -> float:
 
 
 def _is_filled_beside(context: RuleContext, entry: QdqNode, judged: Mapping[QdqNode, _Compared]) -> bool:
-    """Return whether a node also reads an input with the same scale that fills the range, or may fill it."""
+    """Return whether a reader has another input with the same scale, and this input fills the range or may fill it."""
     # Operators such as Concat need one scale for all inputs: the scale of the widest input.
     qdq, scale = context.qdq, _scale(context, entry)
     readers = {use.node for dequantize in qdq.readers(entry) for use in dequantize.uses}

@@ -8,7 +8,7 @@ from qdqtool.models.targets import Target
 from qdqtool.numerics.granularity import Blocked
 
 WHOLE = frozenset({"int8", "float8e4m3fn"})
-"""Formats that kernels read with one scale for the tensor or for each output channel (also as a single block)."""
+"""Formats that kernels read with one scale for the tensor, or one for each output channel (even as a single block)."""
 
 BLOCKS = frozenset({"int4"})
 """Formats that kernels read in at least two blocks."""

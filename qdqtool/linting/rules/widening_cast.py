@@ -19,7 +19,7 @@ class WideningCast(Rule):
     """There is no Cast from float16 or bfloat16 to float32 between a DQ and its Conv, Gemm or MatMul.
 
     Why it matters: the Cast keeps the rounding of the DQ to 16 bits, so the compiler cannot use the codes after it. The
-    layer runs in float, or dequantizes within a mixed kernel. A Cast in the other direction is absorbed.
+    layer runs in float, or dequantizes within a mixed kernel. A Cast in the other direction is fused into the layer.
 
     Bad: DQ with a float16 scale, Cast to float32, Conv.
 

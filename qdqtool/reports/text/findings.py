@@ -20,7 +20,7 @@ from qdqtool.reports.terminal import FittedTable, limit, print_rest
 STYLES: dict[Severity, str] = {"error": "bold red", "warning": "bold yellow", "info": "bold blue"}
 
 EXAMPLES = 2
-"""If a rule has more than :data:`REPEATED` findings for a target, this number is printed; the rest is counted."""
+"""Of more than :data:`REPEATED` findings of one rule for a target, only this number is printed; the rest is counted."""
 
 
 def render(report: ValidateReport, console: Console, *, show_context: bool = False, names_fixes: bool = True) -> None:

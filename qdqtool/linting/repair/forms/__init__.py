@@ -1,4 +1,4 @@
-"""Rewrite foreign forms of quantization as Q/DQ of ONNX: one form for each module, found by walking the package.
+"""Rewrite foreign forms of quantization as Q/DQ of ONNX: each module of the package is one form.
 
 Each module has a function ``find(context)`` that yields the nodes with the form, each with the fix that rewrites it. A
 form that a rule of the linter finds and fixes is an entry of :data:`OF_RULES` instead.
@@ -35,7 +35,7 @@ OF_RULES: Mapping[str, Mapping[str, Offer | None]] = {
     # Q/DQ that only TensorRT's parser knows.
     "tensorrt-domain": {"QS015": None},
 }
-"""For each form, the rules that find it, and the offer of the rule that rewrites it. None: the first offer."""
+"""For each form, the rules that find it, and the offer that rewrites it; None for the first offer of the rule."""
 
 
 def names() -> tuple[str, ...]:

@@ -30,8 +30,8 @@ class BlockCodes:
 
     Attributes:
         tensor: The constant that holds the codes.
-        read: Returns the codes as the operator reads them, unpacked.
-        shape: Shape of what ``read`` returns.
+        read: Returns the unpacked codes, in the layout of the operator.
+        shape: Shape of the array that ``read`` returns.
         limits: The lowest and highest code.
         scale: Scales, with one element for each block on ``axis``.
         zero_point: Zero points in the shape of the scales.
@@ -52,8 +52,8 @@ class BlockCodes:
     def format(self) -> NumberFormat:
         """The smallest signed format that holds every code minus its zero point; uint8 if there is none.
 
-        TensorRT accepts only the zero point 0, and no uint4. 4-bit codes minus their zero points fit int8. So int8
-        codes in the same blocks and with the same scales have the same values.
+        TensorRT accepts only the zero point 0, and no uint4. 4-bit codes minus their zero points fit int8, so int8
+        codes with the same blocks and scales represent the same values.
         """
         low, high = self.limits[0] - int(self.zero_point.max()), self.limits[1] - int(self.zero_point.min())
         for name in ("int4", "int8"):
@@ -115,13 +115,13 @@ def write_dequantize(draft: Draft, node: NodeView, codes: BlockCodes) -> str:
 
 
 def unpacked(packed: npt.NDArray[np.uint8], bits: int) -> Integers:
-    """Return the codes of bytes that each hold several codes along the last axis, the first code in the low bits."""
+    """Unpack bytes that hold several codes each, along the last axis, with the first code in the low bits."""
     parts = [(packed >> shift) & np.uint8(2**bits - 1) for shift in range(0, 8, bits)]
     return np.stack(parts, axis=-1).reshape(*packed.shape[:-1], -1)
 
 
 def unpacked_rows(array: Array, shape: tuple[int, ...], bits: int) -> Integers:
-    """Return the zero points of blocks in ``shape``, whose rows are packed into bytes.
+    """Unpack zero points of blocks, whose rows are packed into bytes, and return them in ``shape``.
 
     Raises:
         UnfitError: ``array`` has another number of bytes.
@@ -135,7 +135,7 @@ def whole_numbers(array: Array) -> Integers:
     """Return zero points as integers.
 
     Raises:
-        UnfitError: A zero point has a fraction, or is far outside the range of any code.
+        UnfitError: A zero point is not an integer, or is far outside the range of codes.
     """
     reals = as_reals(array)
     if not np.array_equal(reals, np.round(reals)) or np.any(np.abs(reals) > MAX_ZERO_POINT):

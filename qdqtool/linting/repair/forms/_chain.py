@@ -71,7 +71,7 @@ Pattern = TypeVar("Pattern")
 
 
 def fitting(nodes: Iterable[NodeView], read: Callable[[NodeView], Pattern]) -> Iterator[tuple[NodeView, Pattern]]:
-    """Yield each node in which ``read`` finds a pattern, with the pattern; other nodes raise :class:`UnfitError`."""
+    """Yield each node with the pattern that ``read`` returns; ``read`` raises :class:`UnfitError` if there is none."""
     for node in nodes:
         with contextlib.suppress(UnfitError):
             yield node, read(node)
@@ -114,7 +114,7 @@ def is_zero_point(array: npt.NDArray[np.float64], fmt: NumberFormat) -> bool:
 
 
 def common_axis(scale: Array, others: Iterable[Array], shape: tuple[int | str | None, ...] | None) -> int | None:
-    """Return the axis of the data along which a scale and other constants vary, or None if there is one scale.
+    """Return the axis of the data along which a scale and other constants vary, or None for a single scale.
 
     Args:
         scale: The scale.
@@ -148,7 +148,7 @@ class _Walk:
         self._node = node
 
     def take_offset(self, op_type: str) -> npt.NDArray[np.float64] | None:
-        """Consume the Add or Sub of a zero point and return the zero point, or return None if there is none."""
+        """Move past the Add or Sub of a zero point, if there is one; return the zero point or None."""
         if not self._node.is_op(op_type):
             return None
         _, constant = _operands(self._context, self._node)
@@ -156,7 +156,7 @@ class _Walk:
         return as_reals(constant)
 
     def take_range(self) -> tuple[float, NumberFormat]:
-        """Consume the Clip; return its lowest code and the format with its range of codes."""
+        """Move past the Clip; return its lowest code, and the format with its range of codes."""
         low, high = _clip_range(self._context, self._node)
         self._node = next_node(self._node)
         if (low, high) not in FORMATS:
@@ -164,14 +164,14 @@ class _Walk:
         return low, formats.get(FORMATS[low, high])
 
     def skip_cast(self, fmt: NumberFormat) -> None:
-        """Consume Casts to codes and back. They change no value after a Clip to the range of these codes."""
+        """Move past Casts to codes and back, which change no value after a Clip to the range of these codes."""
         if self._node.is_op("Cast") and _holds(self._node.attribute("to"), fmt):
             back = next_node(self._node)
             _require(back.is_op("Cast") and back.attribute("to") in CASTS_BACK, "the codes are not cast back to float")
             self._node = next_node(back)
 
     def take_scale(self) -> tuple[Value, Array]:
-        """Consume the Mul at the end; return its output and the scale."""
+        """Move past the Mul at the end; return its output and the scale."""
         _require(self._node.is_op("Mul"), "the chain does not end with a Mul")
         _, scale = _operands(self._context, self._node)
         return result_of(self._node), scale
@@ -253,7 +253,7 @@ def result_of(node: NodeView) -> Value:
 
 
 def write_constants(draft: Draft, scope: Scope, name: str, scale: Array, zero: Array) -> tuple[str, str]:
-    """Store a scale and a zero point, as scalars or with one number for each channel; return their names.
+    """Store a scale and a zero point, either as scalars or with one number for each channel; return their names.
 
     Args:
         draft: The edits.

@@ -61,7 +61,7 @@ def scaled(context: RuleContext, node: NodeView, data: Value) -> Scaled:
         data: The float data from :func:`float_data`.
 
     Raises:
-        UnfitError: Other nodes follow, or other nodes read a tensor in between.
+        UnfitError: The product is not followed by these nodes, or other nodes read a tensor between them.
     """
     codes = node.input(0)
     assert codes is not None
@@ -104,7 +104,7 @@ def dequantized(draft: Draft, node: NodeView, zero_point: int, scale: Array, op_
         op_type: The float operator.
 
     Raises:
-        UnfitError: The weight is not stored, or a DQ cannot have its scales or zero points.
+        UnfitError: The weight is not stored, or its scales or zero points are not legal for a DQ.
     """
     context, codes = draft.context, node.input(1)
     tensor = context.constants.direct(codes) if codes is not None else None

@@ -15,7 +15,7 @@ FLOATED = Offer("unsafe", "writes an operator on codes as the float operator bet
 
 @dataclass(frozen=True, slots=True)
 class Codes:
-    """The input indices of one quantized tensor of an operator, and the axis of its scales.
+    """Indices of the inputs that hold one quantized tensor of an operator, and the axis of its scales.
 
     Attributes:
         data: Index of the codes; None for the output of the operator.

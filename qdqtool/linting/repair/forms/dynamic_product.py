@@ -1,8 +1,8 @@
 """Rewrite products of data that is quantized at run time as products of float data and a DQ of the same weight codes.
 
-TensorRT has no kernel that reads the scale of int8 data at run time (DynamicQuantizeLinear, MatMulInteger). Codes and
-scales of the weight stay. The data is no longer rounded, so the outputs change: they are nearer to the float model.
-``qdqtool quantize --existing keep`` gives the data static pairs.
+TensorRT has no kernel that reads the scale of int8 data at run time (DynamicQuantizeLinear, MatMulInteger). The codes
+and scales of the weight do not change. The data is no longer rounded, so the outputs change: they are nearer to the
+float model. ``qdqtool quantize --existing keep`` gives the data static pairs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,8 +27,8 @@ class Layout:
         op_type: The float operator that computes the same product.
         zero_point: Index of the weight's zero point.
         data_zero_point: Index of the data's zero point; None if the data is float.
-        scale: Index of the weight's scale; None if a Mul after the operator has it.
-        data_scale: Index of the data's scale; None if a Mul has it, or if the data is float.
+        scale: Index of the weight's scale; None if a Mul after the operator applies it.
+        data_scale: Index of the data's scale; None if a Mul applies it, or if the data is float.
         bias: Index of the bias; None if the operator has no bias.
     """
 
@@ -94,7 +94,7 @@ def _data(node: NodeView, layout: Layout) -> Value:
 
 
 def _name_result(node: NodeView, result: Value, bias: str, draft: Draft) -> None:
-    """Let the product, followed by an Add of the bias if there is one, make the result."""
+    """Make the result with the float product, and an Add of the bias if there is a bias."""
     if not bias:
         if node.output() is not result:
             draft.rename_output(node, result.name)

@@ -40,7 +40,7 @@ class _Groups:
         tensor: The stored codes.
         end: The Reshape that joins the groups.
         shape: The output shape of this Reshape.
-        scale: A scale for each group, without the axis inside a group.
+        scale: A scale for each group; the array has no axis for the elements of a group.
         zero_point: Zero points in the shape of ``scale``.
         size: Elements of a group.
     """
@@ -97,7 +97,7 @@ def _groups(context: RuleContext, cast: NodeView) -> _Groups:
 
 
 def _codes(context: RuleContext, cast: NodeView) -> tuple[onnx.TensorProto, NodeView, Value | None]:
-    """Return the stored codes, the node that reads them as floats in groups, and the tensor that it reads."""
+    """Return the stored codes, the node that reads them as floats in groups, and the input that this node reads."""
     value, grouped, node = cast.input(0), cast.output(), next_node(cast)
     maker = value.producer if value is not None else None
     if maker is not None and maker.is_op("Reshape") and next_node(maker) is cast:

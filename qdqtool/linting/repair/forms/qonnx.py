@@ -152,7 +152,7 @@ def _check_values(scale: npt.NDArray[np.float64], zero: npt.NDArray[np.float64])
 
 
 def _pair(quant: _Quant) -> _Pair | None:
-    """Return the pair, or None if the codes fit no type, or the codes of a constant fit no 8-bit type."""
+    """Return the pair, or None if no type holds the codes, or no 8-bit type holds the codes of a constant."""
     # TensorRT accepts only the zero point 0. The pair has it if int8 holds every code minus its zero point, which is
     # true for all codes of 7 bits.
     zero, low, high = quant.zero_point, quant.range.low, quant.range.high
@@ -168,7 +168,7 @@ def _pair(quant: _Quant) -> _Pair | None:
 
 
 def _clipped(draft: Draft, quant: _Quant) -> str:
-    """Clip the data to the real values of the lowest and highest code, and return the result."""
+    """Clip the data to the values that the lowest and the highest code represent, and return the result."""
     # The Clip is exact: a bound that is rounded to float32 and divided by the scale still rounds to its code.
     node, name = quant.node, quant.source.name
     low, high = ((code - quant.zero_point) * as_reals(quant.scale) for code in (quant.range.low, quant.range.high))

@@ -70,7 +70,7 @@ def _product(context: RuleContext, node: NodeView) -> _Product:
 
 
 def _maker(reader: NodeView, value: Value | None) -> NodeView:
-    """Return the node that makes a tensor, which only ``reader`` may read."""
+    """Return the node that makes a tensor, if only ``reader`` reads the tensor."""
     if value is None or value.producer is None or next_node(value.producer) is not reader:
         raise UnfitError("the weight must be the output of a node, with exactly one reader")
     return value.producer

@@ -30,10 +30,10 @@ class CodeGroup:
 
     @classmethod
     def of(cls, context: RuleContext, entry: QdqNode) -> "CodeGroup":
-        """Return the group of the codes that a Q returns or a DQ reads.
+        """Return the group of the codes that a Q makes or a DQ reads.
 
         Raises:
-            UnfitError: The codes come from, or go to, a place where they cannot be changed.
+            UnfitError: The codes are made or read in a place where they must not be changed.
         """
         group = cls(context)
         pending = [entry.output if entry.is_quantize else entry.data]
@@ -110,6 +110,6 @@ class CodeGroup:
         return parameters(self.context, first)
 
     def set_types(self, draft: Draft, onnx_type: int) -> None:
-        """Set the element type that the model declares for every tensor of codes."""
+        """Set the declared element type of every tensor of codes."""
         for value in self.tensors:
             draft.set_type(value, onnx_type)

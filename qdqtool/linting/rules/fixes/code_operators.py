@@ -66,7 +66,7 @@ def _clip_data(quantizer: QdqNode, clip: NodeView, draft: Draft) -> None:
 
 
 def _limits(given: Parameters, bounds: tuple[float, float], elem_type: int) -> tuple[float, float]:
-    """Return the real values of two codes; infinite if there is no bound."""
+    """Return the values that the two bounds represent; infinite if a bound is absent."""
     if given.scale.size != 1:
         raise UnfitError("the Q has several scales")
     zero = 0.0 if given.zero_point is None else float(as_reals(given.zero_point).reshape(()))
@@ -82,7 +82,7 @@ def _limits(given: Parameters, bounds: tuple[float, float], elem_type: int) -> t
 
 
 def _clipped(context: RuleContext, clip: NodeView) -> Value:
-    """Return the codes that a Clip makes, if only DQs read them."""
+    """Return the codes that a Clip makes; only DQs may read them."""
     output = clip.output()
     if output is None or output.is_output or not output.uses:
         raise UnfitError("the clipped codes are an output, or nothing reads them")

@@ -46,7 +46,7 @@ def reblock_fixes(found: Blocks) -> tuple[Fix, ...]:
 
 
 def _axis_fixes(found: Blocks) -> tuple[Fix, ...]:
-    """Return the fix that writes the axis which the scales divide: no other axis fits them."""
+    """Return the fix that writes the axis that the scales divide, if the scales fit only this axis."""
     (axis,) = found.blocked
     extent, count, size = found.shape[axis], found.scale[axis], found.entry.block_size
     low, high = found.legal_sizes

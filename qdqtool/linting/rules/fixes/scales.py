@@ -1,4 +1,4 @@
-"""Fixes of scales and zero points: of types, shapes and signs, of scales of 0, and of computed parameters."""
+"""Fixes of scales and zero points: wrong types, shapes and signs, scales of 0, and computed parameters."""
 
 import numpy as np
 import numpy.typing as npt
@@ -108,10 +108,10 @@ CLIPPED = Offer("unsafe", "the same if the lowest code occurs, such as -128: it 
 
 
 def negative_scale_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
-    """Return the fixes of a DQ with finite scales, some of them negative.
+    """Return the fixes of a DQ whose scales are finite, but partly negative.
 
-    A code times a scale equals the negated code times the negated scale. Some quantizers, such as NNCF, give the
-    largest magnitude of a channel the lowest code: they write negative scales.
+    A code times a scale equals the negated code times the negated scale. Some quantizers, such as NNCF, write negative
+    scales so that the largest magnitude of a channel gets the lowest code.
     """
     if entry.is_quantize or entry.data is None or context.constants.direct(entry.data) is None:
         return ()

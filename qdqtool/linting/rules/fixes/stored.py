@@ -85,10 +85,10 @@ class Stored:
         return dequantize(self.codes(), given.scale, given.granularity, given.zero_point, output_dtype=dtype)
 
     def require_legal(self) -> None:
-        """Compute one element for each scale: what fails there would fail when the fixed model is saved.
+        """Compute one element for each scale: a fault then shows now, and not when the fixed model is saved.
 
         Raises:
-            UnfitError: One of the types or zero points cannot be computed with.
+            UnfitError: A type or zero point is not legal in this computation.
         """
         if self.quantizer is not None:
             require_quantizable(parameters(self.context, self.quantizer), self.format, self.tensor)
@@ -151,7 +151,7 @@ def stored(context: RuleContext, entry: QdqNode) -> Stored:
     """Return the constant that a DQ reads.
 
     Raises:
-        UnfitError: The DQ reads no constant, or its scale or zero point is not constant or cannot be computed with.
+        UnfitError: The DQ reads no constant, or its scale or zero point is not constant or not legal.
     """
     quantizer = context.qdq.quantizer_of(entry)
     source = quantizer.data if quantizer is not None else entry.data
@@ -165,10 +165,10 @@ def stored(context: RuleContext, entry: QdqNode) -> Stored:
 
 
 def require_quantizable(given: Parameters, fmt: NumberFormat, tensor: onnx.TensorProto) -> None:
-    """Quantize one element for each scale: what fails there would fail when the fixed model is saved.
+    """Quantize one element for each scale: a fault then shows now, and not when the fixed model is saved.
 
     Raises:
-        UnfitError: The type of the tensor, or one of the zero points, cannot be computed with.
+        UnfitError: The type of the tensor, or a zero point, is not legal in this computation.
     """
     one = given.one_each
     try:

@@ -1,4 +1,4 @@
-"""Replace asymmetric codes by symmetric codes: exactly if these can represent the values, else by quantizing again.
+"""Replace asymmetric codes by symmetric codes: with the same values if possible, else by quantizing again.
 
 Codes may be moved and joined between Q and DQ. All nodes that share codes are changed together.
 """
@@ -68,11 +68,11 @@ def symmetric_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:
 
 
 MOST_READ = 1 << 20
-"""Largest number of stored codes that are read before a fix is written, to tell whether an exact one fits."""
+"""Up to this number, stored codes are read to decide whether an exact fix is possible."""
 
 
 def _may_be_exact(context: RuleContext, entry: QdqNode) -> bool:
-    """Return whether signed codes can hold the values; of many stored codes nobody knows before they are read."""
+    """Return whether signed codes can hold the values; true if there are too many stored codes to read them now."""
     fmt = format_of(entry.quantized_type)
     assert fmt is not None
     try:
@@ -90,7 +90,7 @@ def _may_be_exact(context: RuleContext, entry: QdqNode) -> bool:
 
 
 def _keeps_codes(context: RuleContext, entry: QdqNode) -> bool:
-    """Return whether the data must stay quantized: an activation, or a constant that products read or nodes move."""
+    """Return whether the data must stay quantized: an activation, or a constant that products or moving nodes read."""
     multiplied = any(ops.product(use.node) is not None or ops.moves_values(use.node) for use in entry.uses)
     return multiplied or not context.qdq.is_weight(entry) or (entry.output is not None and entry.output.is_output)
 

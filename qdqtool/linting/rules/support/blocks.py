@@ -29,7 +29,7 @@ def wrong_axis(context: RuleContext, product: Product) -> tuple[int, int] | None
 
 
 def keeps_sum(context: RuleContext, product: Product, index: int) -> bool:
-    """Return whether this operand has one scale within each sum of the product, so that codes can be multiplied.
+    """Return whether all terms of each sum in the product have the same scale of this operand, as integer kernels need.
 
     Convolutions have no kernel for per-axis activations on any axis.
     """

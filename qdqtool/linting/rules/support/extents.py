@@ -1,4 +1,4 @@
-"""Measure how bad a numeric fault is. Baselines compare the result, an ``Extent``."""
+"""Measure how bad a numeric fault is, as an ``Extent``, which baselines compare."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ FIRST_OPSET_OF_ATTRIBUTE = {
 
 
 def reads_axis_1(entry: QdqNode, target: Target) -> bool:
-    """Return whether the target reads several scales on axis 1 although the opset allows only one scale.
+    """Return whether the target accepts several scales, and reads them on axis 1, although the opset allows only one.
 
     ONNX Runtime does this below opset 13. Rule QS004 reports such nodes, whatever their axis.
     """
@@ -74,7 +74,7 @@ def octaves(values: Reals, wanted: Reals | float) -> Reals:
 
 
 def of_values(kind: str, bad: npt.NDArray[np.bool_], off: Reals | float = 0.0) -> Extent:
-    """Return the extent of a fault that some elements of a constant have.
+    """Return the extent of a fault in some elements of a constant.
 
     Args:
         kind: The kind of fault.

@@ -1,4 +1,4 @@
-"""Classes for the fixes of a fault, which a rule or a rewriter of another tool's notation offers.
+"""Classes for fixes, which rules offer for faults, and forms for the notation of another tool.
 
 Offering a fix reads no weights: they are read only when the edits of the fix are written.
 """
@@ -104,7 +104,7 @@ class Draft:
         return output
 
     def place(self, scope: Scope, op_type: str, inputs: tuple[str, ...], output: str, **attributes: Any) -> None:
-        """Add a node with the output ``output``: a new name, or one that the fix has freed.
+        """Add a node with the output ``output``: a new name, or the name of an output that the fix renamed or removed.
 
         Attributes that are None are left out.
         """
@@ -151,7 +151,7 @@ class Draft:
         """Refuse a fix if the name of ``value`` means another tensor, or none, in the scope of a reader.
 
         Raises:
-            UnfitError: For one of the readers, the name means another tensor or none.
+            UnfitError: In the scope of a reader, the name means another tensor or none.
         """
         if any(reader.scope.resolve(value.name) is not value for reader in readers):
             raise UnfitError(f"'{value.name}' cannot be read here")
@@ -176,7 +176,7 @@ class Fix:
         offer: The kind of fix, one of the rule's offers.
         description: What the fix does here, in one line. Strings from the model are not escaped.
         write: Function that writes the edits; it raises :class:`UnfitError` if the values do not permit the fix.
-        is_ruled_out: Whether scale and zero point show already that the values do not permit it.
+        is_ruled_out: Whether the scale and the zero point alone show that the fix is not possible.
     """
 
     offer: Offer

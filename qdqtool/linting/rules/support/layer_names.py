@@ -1,7 +1,7 @@
 """Find Q and DQ whose layer name is already in use, in the order in which TensorRT imports a model.
 
 TensorRT 1.7 for RTX sets the layer name only for Q and DQ, and refuses a name that another layer has. The other layer
-may be of an earlier node, in any graph, or of a constant that already is a layer. None of 110 other operators is
+may come from an earlier node in any graph, or from a constant that is already a layer. None of 110 other operators is
 refused for its name. A local function is imported at each call, with the same names.
 """
 
@@ -39,13 +39,13 @@ def dead_scopes(context: RuleContext) -> frozenset[Scope]:
 
 RENAMED = frozenset({QUANTIZE, DEQUANTIZE, *LINEAR, MX_QUANTIZE, MX_DEQUANTIZE})
 NO_LAYER = frozenset({"Constant", "Dropout", "Size"})
-"""Operators that make no layer with their name."""
+"""Operators that make no layer with the name of the node."""
 
 READS_WEIGHTS = frozenset({"Conv", "ConvTranspose", "BatchNormalization", "InstanceNormalization"})
-"""Operators whose layer holds its constants: these constants get no layers."""
+"""Operators whose layer contains its constants, so that the constants get no layers of their own."""
 
 MAX_DEPTH = 64
-"""Deepest nesting of function calls and subgraphs that is followed: a hostile file may have thousands."""
+"""Deepest nesting of function calls and subgraphs that is followed, because a hostile file may nest thousands."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Follow an operand of a Conv, Gemm or MatMul back to its DQ.
 
-Some operators may be in between (:class:`qdqtool.models.ops.CodePath`): after these a Conv or MatMul still reads codes.
-After all other operators it reads float.
+After some operators (:class:`qdqtool.models.ops.CodePath`) a Conv or MatMul still reads codes. After all other
+operators it reads floats.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -24,7 +24,7 @@ Place = TypeVar("Place", bound=Hashable)
 
 
 def reachable(start: Iterable[Place | None], following: Callable[[Place], Iterable[Place | None]]) -> Iterator[Place]:
-    """Yield every place that any number of steps reaches from ``start``, each once; None is skipped."""
+    """Yield every place that can be reached from ``start`` in any number of steps, each once; None is skipped."""
     pending, seen = list(start), set[Place]()
     while pending:
         current = pending.pop()
@@ -40,7 +40,7 @@ class Operand:
 
     Attributes:
         dequantize: The DQ; if codes of several DQs are joined, the DQ of the first input.
-        between: The operators between the DQ and the operand, the last one first. Codes pass through all of them.
+        between: The operators between the DQ and the operand, the last one first. All of them pass codes on.
     """
 
     dequantize: QdqNode
@@ -104,7 +104,7 @@ class Walk:
 
     Attributes:
         index: The index of the model.
-        padded: Whether the product itself pads with zeros, as convolutions do.
+        padded: Whether the product is a convolution, which pads with zeros itself.
         joins: How many nested Concats may still be followed.
     """
 

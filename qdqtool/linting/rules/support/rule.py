@@ -1,4 +1,4 @@
-"""The base class of rules: class data, an explaining docstring, examples that prove the rule, and the check."""
+"""The base class of rules: attributes, a docstring that explains the rule, examples that test it, and the check."""
 
 import inspect
 import re
@@ -57,7 +57,7 @@ def impacts(**by_target: Impact) -> Mapping[str, Impact]:
 class Example:
     """A model as ONNX text that a rule accepts or reports.
 
-    In this text, initializers of float16, bfloat16, fp8 and 4-bit types are raw bits.
+    In this text, values of float16, bfloat16, fp8 and 4-bit initializers are written as raw bits.
 
     Attributes:
         title: What the example shows.
@@ -115,12 +115,11 @@ class Fault:
         tensor: The tensor at fault.
         expected: The legal value or values.
         found: The value found.
-        extent: How bad the fault is, if its value is a number that can get worse while the target still loads the
-            model.
+        extent: How bad the fault is; only for values that can get worse in a model that the target still loads.
         impact: The impact of this fault, if it differs from the rule's usual impact on the target.
         fixes: Alternative fixes, the best one first. A later fix is used if the earlier ones cannot be applied.
-        fixed_by: The kind of fix with which another fault removes this one too.
-        cause: What was done in many places where the fault repeats, if that is not the rule's usual cause.
+        fixed_by: The offer of another fault whose fix also removes this fault.
+        cause: The common cause of many faults like this, if it is not the rule's usual cause.
     """
 
     message: str
@@ -153,9 +152,9 @@ class Rule(ABC):
         affects: Impact of a fault by target id or target family. Targets that are not listed are not checked.
         remedy: What to do about a fault, in one line.
         offers: The kinds of fix that ``--fix`` can apply, the best one first.
-        cause: What was done in many places where its findings repeat, in words; empty where nothing common is known.
-        asks_parser: Whether the rule reports the faults that TensorRT's parser found, and none without it.
-        VALID: Models that the rule accepts. If the rule affects TensorRT, TensorRT for RTX can build them.
+        cause: The common cause if findings of the rule repeat, in words; empty if there is none.
+        asks_parser: Whether the rule reports only faults that TensorRT's parser found.
+        VALID: Models that the rule accepts. TensorRT for RTX must be able to build them if the rule affects TensorRT.
         INVALID: Models that the rule reports.
     """
 

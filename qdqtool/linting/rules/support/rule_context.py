@@ -1,4 +1,4 @@
-"""The data of one model that all rules share: indexes, built once, and constants, read once.
+"""The data of one model that all rules share: indexes and constants, which are made and read only once.
 
 The result of a check depends only on the context and on the target fields that the check reads. Targets with equal
 values in these fields get the same faults. Most rules read no field, so they run once for any number of targets.
@@ -101,7 +101,7 @@ class RuleContext:
         qdq: Q/DQ nodes.
         nodes: Every node of every scope.
         parser_faults: The faults that TensorRT's parser found; empty until the job that ran the parser sets it.
-        unreadable: For the constants that :meth:`array` could not read, the reason.
+        unreadable: The reason for each constant that :meth:`array` could not read.
     """
 
     def __init__(self, model: Model) -> None:
@@ -131,7 +131,7 @@ class RuleContext:
     def operators(self) -> tuple[tuple[NodeView, Signature], ...]:
         """The nodes of the default domain, with the signature of each operator at the opset of the node.
 
-        Q and DQ are left out, because other rules check them; so are operators that the opset does not have.
+        Q and DQ, which other rules check, and operators that the opset does not have are left out.
         """
         known = (
             (node, signature_of(node.op_type, node.scope.opset))
@@ -179,7 +179,7 @@ class RuleContext:
         return self._arrays[value]
 
     def argument(self, value: Value) -> Value:
-        """Return the constant that all callers pass for a formal input of a local function; else ``value``."""
+        """Return the constant that every call passes for an input of a local function; otherwise ``value`` itself."""
         # `seen` ends the loop if functions call each other in a cycle; another rule reports that.
         seen = set[Value]()
         while value not in seen:
@@ -238,7 +238,7 @@ class RuleContext:
         return self._shapes[value]
 
     def data_shape(self, entry: QdqNode) -> Shape | None:
-        """Return the data shape of a Q or DQ: the shape of the input if known, otherwise of the output."""
+        """Return the data shape of a Q or DQ: the shape of its input or, if this is unknown, of its output."""
         known = self.shape(entry.data)
         return known if known is not None else self.shape(entry.output)
 

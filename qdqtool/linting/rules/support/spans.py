@@ -1,4 +1,4 @@
-"""Bound the values of each activation of a model, using only the ranges of the pairs and the weights.
+"""Compute bounds for the values of each activation of a model, from the ranges of the pairs and the weights alone.
 
 Every DQ bounds its tensor, since its codes have a range. The bounds are followed forward through operators, by the
 rules of :mod:`qdqtool.models.ops`, and through products with constant weights, up to the next Q.
@@ -23,9 +23,9 @@ from qdqtool.numerics.granularity import Blocked, PerAxis, normalize_axis
 MOST_READ = 1 << 23
 """Largest number of elements of a constant that is read. Larger constants count as unknown."""
 MOST_READ_TOGETHER = 1 << 25
-"""Limit for all constants of a model together: half a second of reading. ResNet-50 has 25 million weights."""
+"""Most elements that are read of all constants together, in half a second. ResNet-50 has 25 million weights."""
 MOST_KEPT = 1 << 16
-"""Largest number of elements of an array that is kept in memory: the weight of a product is needed only once."""
+"""Larger arrays (in elements) are not kept in memory, because the weight of a product is needed only once."""
 MAX_STEPS = 8
 
 
@@ -55,7 +55,7 @@ class StoredValues:
         return found
 
     def _traced(self, value: Value | None) -> tuple[Value | None, list[NodeView]]:
-        """Return the source of a tensor before Q, DQ and nodes that only move values, and these nodes."""
+        """Follow a tensor back through Q, DQ and nodes that only move values; return the source and these nodes."""
         # Only a few steps are followed: a damaged model may have a cycle, and a hostile model a chain of any length.
         source = value
         nodes: list[NodeView] = []

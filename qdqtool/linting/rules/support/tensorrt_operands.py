@@ -1,4 +1,4 @@
-"""How TensorRT's parser reads attributes and types of its own operators, and checks that these share."""
+"""How TensorRT's parser reads attributes and types of its own operators, and checks that these operators share."""
 
 from collections.abc import Iterator
 

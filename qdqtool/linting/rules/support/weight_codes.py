@@ -1,4 +1,4 @@
-"""A sample of the codes of a weight: stored codes, or the codes that a Q makes of a float weight."""
+"""Read a sample of the codes of a weight: stored codes, or the codes that a Q makes of a float weight."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,9 @@ from qdqtool.numerics.number_format import NumberFormat
 Reals = npt.NDArray[np.float64]
 
 MOST_UNPACKED = 1 << 20
-"""Largest weight, in elements, whose codes of less than a byte are unpacked: unpacking a part is not possible."""
+"""Larger weights (in elements) with codes of less than a byte are not read, because all codes would be unpacked."""
 WIDEST = 16
-"""Codes with more bits are not weights: int32 codes are a bias, and the product determines its scale."""
+"""Largest number of bits of weight codes. int32 codes are a bias, whose scale follows from those of the product."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -32,8 +32,8 @@ class WeightCodes:
         values: The float values, if a Q computes the codes; None for stored codes.
         zero_point: The zero point of each code, or one for all codes.
         scale: All scales of the weight; None if they are not constant.
-        groups: Number of groups (values with the same scale) that the sample represents: the number of scales times the
-            fraction of the weight that was read.
+        groups: Number of groups (values with the same scale) in the sample: the number of scales times the fraction of
+            the weight that was read.
         is_whole: Whether every code of the weight was read.
     """
 
@@ -77,16 +77,16 @@ class WeightCodes:
 
     @property
     def distances(self) -> Reals:
-        """The distances of the codes from their zero points, in codes, without distances of 0."""
+        """The magnitudes of the codes minus their zero points, without zeros."""
         distance = np.abs(self.codes - self.zero_point)
         return distance[distance > 0]
 
     @property
     def at_the_ends(self) -> float:
-        """The fraction of codes at either end of the format, without the codes that max-scaling puts there.
+        """The fraction of codes at either end of the format, except those that a scale from the maximum puts there.
 
         Codes that stand for 0 are not counted, since weights may be pruned. A scale from the greatest value puts one
-        code of each group at an end; with a zero point, one code at each end.
+        code of each group at an end, or one at each end with a zero point.
         """
         # Symmetric int8 codes end at -127, but some tools also write -128.
         low = -self.format.high if self.is_symmetric else self.format.low

@@ -22,7 +22,7 @@ FLOAT_NAMES = frozenset(map(type_name, FLOAT_TYPES))
 """The names of the float types of data and scales with which kernels compute."""
 
 PIECES, PIECE = 16, 4096
-"""The number of pieces of a sample, and the number of consecutive values in each piece."""
+"""Number of pieces of a sample, and of consecutive values in each piece."""
 
 
 def places(size: int) -> npt.NDArray[np.int64]:
@@ -38,7 +38,7 @@ Array = npt.NDArray[np.generic]
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """Something about a node that a target does not accept.
+    """A property of a node that a target does not accept.
 
     Attributes:
         found: The value that the node has, in words.
@@ -65,7 +65,7 @@ def dims(shape: Iterable[int | str | None]) -> str:
 
 
 def known(shape: Sequence[int | str | None] | None) -> tuple[int, ...] | None:
-    """Return a shape if all its extents are known, else None."""
+    """Return a shape if all extents are known, else None."""
     extents = tuple(dim for dim in shape or () if isinstance(dim, int))
     return extents if shape is not None and len(extents) == len(shape) else None
 
