@@ -194,7 +194,7 @@ def _lost(lost: Lost) -> int:
     if lost.asked:
         return _fail(words, f"interrupted; {left}", EXIT_INTERRUPTED)
     if lost.memory:
-        hint = "the environment variable QDQTOOL_BOUNDS multiplies the bound, three quarters of the machine's memory"
+        hint = "the limit is 3/4 of the machine's memory, multiplied by the environment variable QDQTOOL_BOUNDS"
         taken = human_bytes(lost.memory)
         return _fail(words, f"error: the process was ended when it took {taken} of memory; {left}", EXIT_MACHINE, hint)
     if lost.signal == signal.SIGKILL:

@@ -128,7 +128,7 @@ def _ways(path: str, target: TargetReport, *, is_fixed: bool) -> Iterator[str]:
     if is_repairable and all(each.safe_fix for each in errors):
         words = command("validate", path, *asked, "--fix", "-o", f"{made}.fixed.onnx")
         yield f"shortest way: `{escape(words)}`"
-        yield "a run proves the edits: `--data DATA` for open shapes; `--unsafe-fixes` if ONNX Runtime cannot run them"
+        yield "a run proves the edits: `--data DATA` for dynamic shapes; `--unsafe-fixes` if the model cannot be run"
         return
     end = (*asked, "--calib-data", "DATA", "-o", f"{made}.new.onnx")
     yield f"shortest way: quantize the float model again: `{escape(command('quantize', 'FLOAT.onnx', *end))}`"

@@ -151,7 +151,7 @@ def test_a_process_that_takes_all_memory_is_ended_before_the_system_is(tmp_path:
     assert re.match(r"error: the process was ended when it took \d{3} MB of memory; nothing was left behind\n", err), (
         err
     )
-    assert "QDQTOOL_BOUNDS multiplies the bound" in err
+    assert "multiplied by the environment variable QDQTOOL_BOUNDS" in err
     assert left(tmp_path) == []
 
 

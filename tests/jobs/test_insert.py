@@ -312,7 +312,7 @@ def test_same_input_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "word"), [(1.0, None), (0.001, "127 or more in magnitude"), (1000.0, "stands for 0")]
+    ("factor", "word"), [(1.0, None), (0.001, "127 or more in magnitude"), (1000.0, "represents 0")]
 )
 def test_weights_that_the_plan_destroys_are_reported(tmp_path: Path, factor: float, word: str | None) -> None:
     float_model = conv_model()

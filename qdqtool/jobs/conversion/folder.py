@@ -152,7 +152,7 @@ def check_folder(folder: Path, names: FileNames, inputs: Iterable[Path]) -> tupl
     for path in inputs:
         if path.resolve() in taken:
             raise UsageError(
-                f"the conversion would overwrite or remove {path}, which it was given; inputs are never overwritten",
+                f"the conversion would overwrite or remove {path}: inputs are never overwritten",
                 hint="name another folder: `-o FOLDER`",
             )
     for name in (*names.kinds, REPORT, PAGE):

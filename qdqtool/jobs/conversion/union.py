@@ -29,7 +29,7 @@ _SHARED: Mapping[str, tuple[str, ...]] = {
 """
 
 _WRITTEN = "the folder gets it"
-_OURS = "it fixes or only looks; run the command itself"
+_OURS = "it only prints; run the command itself"
 LEFT_OUT: Mapping[str, Mapping[str, str]] = {
     "quantize": {
         "compute_capabilities": "that of build",
@@ -70,13 +70,13 @@ _HELP: Mapping[str, Mapping[str, str]] = {
     },
     "validate": {
         "targets": "Other targets to validate for, as onnx, ort-cpu, or a release as tensorrt-10.8. Several with "
-        "commas.  [default: that of --target]"
+        "commas.  [default: the value of --target]"
     },
     "check": {
-        "min_sqnr": "Fail if a float output has a lower signal to noise ratio. This limit keeps no layer in float.",
+        "min_sqnr": "Fail if a float output has a lower signal to noise ratio. This leaves no layer in float.",
         "min_agreement": "Fail if a smaller share of an integer, boolean or string output equals the baseline's; 0.9 "
         "with --check-min-sqnr or --min-cosine.",
-        "max_metric_loss": "Fail if the metric loses more against the float model. This limit keeps no layer in float.",
+        "max_metric_loss": "Fail if the metric loses more against the float model. This leaves no layer in float.",
         "save_outputs": "Write the outputs of the reference, in the layout that `qdqtool check --outputs` reads.",
     },
 }

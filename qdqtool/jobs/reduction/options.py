@@ -38,7 +38,7 @@ class ReduceOptions:
     max_runs: int = option(1000, "End the search after this many runs.", integer(minimum=4), section="Search")
     report: Path | None = option(
         None,
-        "The bug report to write, as Markdown.  [default: that of --output with the suffix .md]",
+        "The bug report to write, as Markdown.  [default: the path of --output with the suffix .md]",
         output("FILE.md"),
         section="Output",
     )

@@ -247,7 +247,7 @@ class Repair:
     def _change(self, chosen: _Chosen, run: Run, proof: Proof | None) -> Change:
         label, words = "unsafe", f"not proven: {self._now.failure}"
         if proof is not None and proof.outputs is not None:
-            equal = "are equal, but for the sign of zeros," if same_values(self._now, run) else "change"
+            equal = "are equal, except for the sign of zeros," if same_values(self._now, run) else "change"
             words = f"outputs {equal} on {self.prover.description}"
         elif proof is not None:
             label, words = chosen.fix.offer.label if proof.holds else "unsafe", proof.words(self.prover.description)

@@ -28,7 +28,7 @@ MIN_SAMPLES = 2
 """Smallest number of samples: a single sample cannot show whether an output varies."""
 
 NOTHING_VARIES = (
-    "nothing that was compared varies over the samples, which proves nothing; give other samples with --data"
+    "no compared tensor varies over the samples, so the comparison proves nothing; give other samples with --data"
 )
 
 NOT_RUN = "no sample ran the code next to the change, so it is not proven; give other samples with --data"
@@ -196,7 +196,7 @@ def same_bits(before: Run, after: Run) -> str | None:
     for index, (first, second) in enumerate(zip(before.samples, after.samples, strict=True)):
         for name, array in first.items():
             if not equal_bits(array, second[name]):
-                return f"output '{name}' is another one on sample {index}"
+                return f"output '{name}' differs on sample {index}"
     return None
 
 
@@ -236,7 +236,7 @@ def _is_fault(place: Place, equal: AbstractSet[TensorKey]) -> bool:
 def _place_fault(place: Place, before: Mapping[TensorKey, list[bytes]], after: Mapping[TensorKey, list[bytes]]) -> str:
     pairs = zip(before[place.key], after[place.key], strict=True)
     sample = next(number for number, (old, new) in enumerate(pairs) if old != new)
-    return f"tensor '{place.key[1]}', next to the change, is another one on sample {sample}"
+    return f"tensor '{place.key[1]}', next to the change, differs on sample {sample}"
 
 
 def _extremes(feeds: Iterable[Sample]) -> Iterator[Sample]:

@@ -183,7 +183,7 @@ def _vanished(codes: WeightCodes) -> Fault | None:
     if not codes.is_whole or codes.distances.size or scale is None or np.all((scale <= tiny) | (scale == usual)):
         return None
     # A weight of zeros is legal. But other scales were computed from values that were not 0.
-    found = f"every code stands for 0, though the scale is {number(np.max(scale))}"
+    found = f"every code represents 0, although the scale is {number(np.max(scale))}"
     return Fault("", found=found, expected=expected, extent=extent, impact=SUSPECT)
 
 

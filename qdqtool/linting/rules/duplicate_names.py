@@ -81,7 +81,7 @@ def _layers(context: RuleContext) -> Faults:
         why = (
             f"TensorRT imports this {node.op_type} at each call of its function, with the name '{name}' each time"
             if taken.again
-            else f"the layer of this {node.op_type} gets the name '{name}', which that of {taken.owner} has already"
+            else f"the layer of this {node.op_type} gets the name '{name}', but {taken.owner} already has it"
         )
         expected = "a function that is called once, or inlined" if taken.again else "a unique name"
         yield Fault(why, node, found=name, expected=expected, fixes=() if taken.again else (_fix(node, name),))

@@ -8,7 +8,7 @@ from qdqtool.models.graph.edits.edit import RemoveInitializer
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.targets import Target
 
-TAKEN_OUT = Offer("safe", "takes out an initializer that nothing reads")
+TAKEN_OUT = Offer("safe", "removes an initializer that nothing reads")
 
 
 class InitializerType(Rule):
@@ -59,7 +59,7 @@ class InitializerType(Rule):
 def _fixes(value: Value) -> tuple[Fix, ...]:
     if value.uses or value.is_output or value.is_input:
         return ()
-    return (TAKEN_OUT.fix(f"takes out initializer '{value.name}'", _take_out, value),)
+    return (TAKEN_OUT.fix(f"removes initializer '{value.name}'", _take_out, value),)
 
 
 def _take_out(value: Value, draft: Draft) -> None:

@@ -149,7 +149,7 @@ def _groups(at: _At, weight: int, channels: Mapping[tuple[int, str], int | None]
         return
     for (index, side), count in channels.items():
         if count is not None and count % group:
-            yield _Misfit(index, f"{count} {side} channels", f"a number that {group} groups divide")
+            yield _Misfit(index, f"{count} {side} channels", f"a multiple of {group}, the number of groups")
 
 
 def _conv(at: _At, weight: int = 1, bias: int = 2) -> Iterator[_Misfit]:
@@ -201,7 +201,7 @@ def _instance_normalization(at: _At) -> Iterator[_Misfit]:
 def _group_normalization(at: _At) -> Iterator[_Misfit]:
     channels, groups = at.extent(0, 1), at.node.attribute("num_groups", 1)
     if groups < 1 or (channels is not None and channels % groups):
-        yield _Misfit(0, f"{channels} channels", f"a number that {groups} groups divide")
+        yield _Misfit(0, f"{channels} channels", f"a multiple of {groups}, the number of groups")
     length = channels if at.node.scope.opset >= _CHANNELWISE_GROUPS else groups
     for index, what in ((1, "scale"), (2, "bias")):
         yield from at.of_shape(index, what, (length,))

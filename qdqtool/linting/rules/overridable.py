@@ -11,7 +11,7 @@ from qdqtool.models.targets import Target
 # Before this IR version, ONNX demands that every initializer is also a graph input.
 FIRST_IR_WITH_PLAIN_INITIALIZERS = 4
 
-FIXED = Offer("safe", "takes the name out of the graph inputs; the stored value stays")
+FIXED = Offer("safe", "removes the name from the graph inputs; the stored value stays")
 
 
 class Overridable(Rule):
@@ -28,7 +28,7 @@ class Overridable(Rule):
     code = "QM608"
     name = "model.overridable-parameter"
     affects = impacts(tensorrt=SUSPECT)
-    remedy = "take the name out of the graph inputs"
+    remedy = "remove the name from the graph inputs"
     offers = (FIXED,)
     VALID = examples("""
         an initializer alone:
@@ -60,7 +60,7 @@ class Overridable(Rule):
                 seen.add(value)
                 message = f"{what} '{value.name}' of this {short(entry)} is also a graph input"
                 found = "initializer and graph input"
-                fix = FIXED.fix(f"takes '{value.name}' out of the graph inputs", _close, value)
+                fix = FIXED.fix(f"removes '{value.name}' from the graph inputs", _close, value)
                 yield Fault(message, entry.node, value, found=found, expected="an initializer alone", fixes=(fix,))
 
 

@@ -117,6 +117,6 @@ def _fault(
 ) -> Fault:
     """Return the fault of a pair; ``words`` are the values of the Q and of the DQ."""
     made, read = words
-    message = f"{what} of this DQ is {read}, that of its Q '{pair.quantize.node.label}' is {made}"
+    message = f"{what} of this DQ is {read}, but the {what} of its Q '{pair.quantize.node.label}' is {made}"
     known = extent or Extent(f"{what} {read} for {made}")
     return Fault(message, pair.dequantize.node, tensor, found=read, expected=made, extent=known)

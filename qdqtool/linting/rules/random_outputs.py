@@ -11,7 +11,7 @@ from qdqtool.models.targets import Target
 TRAINING_MODE = 2
 """Index of the input of a Dropout that turns dropping of values on."""
 
-INFERENCE = Offer("unsafe", "takes a Dropout out of training mode")
+INFERENCE = Offer("unsafe", "sets a Dropout to inference mode")
 
 
 class RandomOutputs(Rule):
@@ -70,7 +70,7 @@ class RandomOutputs(Rule):
         for node in random_nodes(context.index):
             drops = ops.traits(node).passes_values
             what = "is in training mode: it drops values at random" if drops else "draws random numbers"
-            fix = INFERENCE.fix("takes the Dropout out of training mode", _infer, node)
+            fix = INFERENCE.fix("sets the Dropout to inference mode", _infer, node)
             yield Fault(
                 message=f"{node.op_type} {what}, and the outputs differ from run to run",
                 node=node,

@@ -229,13 +229,13 @@ def _scale(context: RuleContext, entry: QdqNode) -> float:
 
 def _fault(context: RuleContext, found: _Compared) -> Fault:
     entry, values = found.entry, found.values
-    where = f"behind the range of '{values.source.label}' " if values.source is not None else ""
+    where = f"with the range of '{values.source.label}', " if values.source is not None else ""
     scale = _scale(context, entry)
     fitting = number(float(f"{scale * values.width / found.range.width:.2g}"))
     other = f", or a larger one at '{values.source.label}'" if values.source is not None else ""
     message = (
-        f"the range of this Q is {_ends(found.range)}, but {where}no two values of a channel can be farther apart "
-        f"than {values.width:.3g}: 1/{found.times:.3g} of it"
+        f"the range of this Q is {_ends(found.range)}, but {where}the values of a channel span at most "
+        f"{values.width:.3g}: 1/{found.times:.3g} of it"
     )
     expected = f"a scale of about {fitting}{other}"
     impact = _impact(found, scale)

@@ -10,7 +10,7 @@ from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView, Use, Value
 from qdqtool.models.targets import Target
 
-TAKEN_OUT = Offer("safe", "takes out a Q that nothing reads")
+TAKEN_OUT = Offer("safe", "removes a Q that nothing reads")
 
 
 class Unpaired(Rule):
@@ -95,7 +95,7 @@ def _quantize_faults(context: RuleContext, entry: QdqNode, target: Target) -> Fa
     if output is None:
         return
     if not output.uses and not output.is_output:
-        fix = TAKEN_OUT.fix("takes the Q out", _take_out, entry)
+        fix = TAKEN_OUT.fix("removes the Q", _take_out, entry)
         yield Fault("nothing reads the output of this Q", entry.node, output, impact=ADVICE, fixes=(fix,))
     for use in output.uses:
         # Rule placement.operand-types reports a product of codes.

@@ -24,7 +24,7 @@ class UnusedSuppression(Rule):
     code = "QM901"
     name = "model.unused-suppression"
     affects = impacts(onnx=CAUTION, ort_cpu=CAUTION, tensorrt=CAUTION)
-    remedy = "take the code out of the metadata_props entry qdqtool.ignore"
+    remedy = "remove the code from the metadata_props entry qdqtool.ignore"
     VALID = examples(
         """
         the note fits a finding:

@@ -12,7 +12,7 @@ from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
 
-FLOAT32 = Offer("unsafe", "gives the DQ a float32 scale of the same value, and takes the Cast away")
+FLOAT32 = Offer("unsafe", "gives the DQ a float32 scale of the same value, and removes the Cast")
 
 
 class WideningCast(Rule):
@@ -90,7 +90,7 @@ def _widening(context: RuleContext, side: Operand) -> NodeView | None:
 def _fixes(side: Operand, cast: NodeView) -> tuple[Fix, ...]:
     if side.between != (cast,):
         return ()
-    return (FLOAT32.fix("dequantizes to float32 and takes the Cast away", _widen, side.dequantize, cast),)
+    return (FLOAT32.fix("dequantizes to float32 and removes the Cast", _widen, side.dequantize, cast),)
 
 
 def _widen(entry: QdqNode, cast: NodeView, draft: Draft) -> None:

@@ -64,7 +64,7 @@ def _print_metric(metric: MetricEffect, console: Console) -> None:
     )
     if metric.chance is not None:
         console.print(
-            f"the float model does not beat guessing: {escape(metric.chance)}", style="yellow", soft_wrap=True
+            f"the float model is not better than guessing: {escape(metric.chance)}", style="yellow", soft_wrap=True
         )
     if metric.layer_samples < metric.samples:
         console.print(

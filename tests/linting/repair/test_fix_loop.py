@@ -356,7 +356,7 @@ class TestEngine:
         assert sorted(change.description for change in done.changes) == [f"copies k{n}" for n in (0, 1, 2, 4, 5)]
         (refused,) = done.refused
         assert refused.description == "copies k3"
-        assert "output 't6' is another one" in refused.reason
+        assert "output 't6' differs on sample 0" in refused.reason
         assert sorted(done.removed) == ["k0", "k1", "k2", "k4", "k5"]
 
 
@@ -460,8 +460,8 @@ class TestAlternatives:
             ([("safe", 1)], "SAFE", ("safe", "safe 1"), []),
             ([("safe", 1)], "UNSAFE", ("safe", "safe 1"), []),
             ([("safe", 1)], "REWRITE", ("safe", "safe 1"), []),
-            ([("safe", 2)], "SAFE", None, ["safe 2: output 't1' is another one on sample 0"]),
-            ([("safe", 2)], "UNSAFE", None, ["safe 2: output 't1' is another one on sample 0"]),
+            ([("safe", 2)], "SAFE", None, ["safe 2: output 't1' differs on sample 0"]),
+            ([("safe", 2)], "UNSAFE", None, ["safe 2: output 't1' differs on sample 0"]),
             ([("safe", 2)], "REWRITE", ("unsafe", "safe 2"), []),
             ([("unsafe", 2)], "SAFE", None, [f"unsafe 2: {NEEDS_UNSAFE}"]),
             ([("unsafe", 2)], "UNSAFE", ("unsafe", "unsafe 2"), []),
@@ -473,14 +473,14 @@ class TestAlternatives:
                 [("safe", 2), ("safe", 1)],
                 "SAFE",
                 ("safe", "safe 1"),
-                ["safe 2: output 't1' is another one on sample 0"],
+                ["safe 2: output 't1' differs on sample 0"],
             ),
             ([("unsafe", 2), ("safe", 1)], "SAFE", None, [f"unsafe 2: {NEEDS_UNSAFE}"]),
             (
                 [("safe", 2), ("unsafe", 2)],
                 "UNSAFE",
                 ("unsafe", "unsafe 2"),
-                ["safe 2: output 't1' is another one on sample 0"],
+                ["safe 2: output 't1' differs on sample 0"],
             ),
             ([("safe", "unfit"), ("unsafe", 2)], "SAFE", None, [f"unsafe 2: {NEEDS_UNSAFE}"]),
             ([("unsafe", "unfit"), ("safe", 1)], "SAFE", None, [f"unsafe unfit: {NEEDS_UNSAFE}"]),
@@ -647,7 +647,7 @@ class TestPlaces:
         done = self.done(source)
         assert [(each.node, each.graph) for each in done.changes] == [("two", ""), ("three", "y.then_branch")]
         assert [(each.node, each.graph, each.reason) for each in done.refused] == [
-            ("one", "", "output 'y' is another one on sample 0")
+            ("one", "", "output 'y' differs on sample 0")
         ]
 
     @pytest.mark.parametrize("factor", [1, 2])

@@ -53,9 +53,9 @@ def test_a_change_that_a_saturated_output_hides_is_seen_where_it_was_made() -> N
     proof = prove(network(), network(scale=0.04, scale_name="t"))
     assert proof.outputs is None
     assert not proof.holds
-    assert proof.problem == "the outputs are the same, but tensor 'm', next to the change, is another one on sample 0"
+    assert proof.problem == "the outputs are the same, but tensor 'm', next to the change, differs on sample 0"
     assert proof.words("4 samples") == (
-        "outputs are bit-equal on 4 samples, but tensor 'm', next to the change, is another one on sample 0"
+        "outputs are bit-equal on 4 samples, but tensor 'm', next to the change, differs on sample 0"
     )
 
 
@@ -86,7 +86,7 @@ def test_an_unsafe_fix_behind_a_saturated_output_does_not_call_itself_equal() ->
     fixed = fix_model(network(), FixRequest(policy=Policy(targets=("tensorrt",)), unsafe=True))
     (change,) = [change for change in fixed.report.changes if change.code == "QP102"]
     assert change.label == "unsafe"
-    assert "but tensor 'm', next to the change, is another one" in change.proof
+    assert "but tensor 'm', next to the change, differs on sample 0" in change.proof
     assert all(output.exact for output in fixed.report.outputs)
 
 
@@ -155,7 +155,7 @@ def test_bits_and_values_are_compared(left: np.ndarray, right: np.ndarray, bits:
     first, second = [Run(({"o": F([7])}, {"o": array})) for array in (left, right)]
     assert equal_bits(left, right) is bits
     assert same_values(first, second) is values
-    assert same_bits(first, second) == (None if bits else "output 'o' is another one on sample 1")
+    assert same_bits(first, second) == (None if bits else "output 'o' differs on sample 1")
 
 
 RUNS = """<ir_version: 10, opset_import: ["": 21]>
@@ -207,7 +207,7 @@ def test_an_error_is_told_in_one_line() -> None:
 def test_outputs_that_differ_are_named_before_anything_else() -> None:
     other = Model(onnx.parser.parse_model(RUNS.replace("Relu", "Abs")))
     proof = prove(relu(), other)
-    assert (proof.holds, proof.problem, proof.places) == (False, "output 'y' is another one on sample 0", 0)
+    assert (proof.holds, proof.problem, proof.places) == (False, "output 'y' differs on sample 0", 0)
 
 
 def test_a_model_without_inputs_has_nothing_to_vary() -> None:
@@ -236,7 +236,7 @@ def test_inner_tensors_that_vary_prove_what_equal_outputs_do_not() -> None:
     assert (proof.holds, proof.places) == (True, 1)
     assert not prove(model, model).holds
     other = Model(onnx.parser.parse_model((HIDDEN % 3).replace("s)", "t)").replace("float s", "float t")))
-    assert prove(model, other).place == "tensor 'a', next to the change, is another one on sample 0"
+    assert prove(model, other).place == "tensor 'a', next to the change, differs on sample 0"
 
 
 def test_a_difference_that_no_reader_sees_is_no_fault() -> None:
@@ -295,7 +295,7 @@ def test_a_changed_weight_is_seen_behind_the_operators_that_move_it() -> None:
     constants = "int8[2,4] w = {100, 50, 70, 90, 1, 2, 3, 4}, float s = {100}, float[2] b = {90000, 0}"
     outputs = "float[1,2] h, float[1,4] v"
     proof = prove(*changed(WEIGHT, constants, "float t = {150}", outputs=outputs))
-    assert proof == Proof(None, 1, "tensor 'm', next to the change, is another one on sample 0")
+    assert proof == Proof(None, 1, "tensor 'm', next to the change, differs on sample 0")
 
 
 @pytest.mark.parametrize("scale", [1e-20, 1, 1e20])
@@ -304,7 +304,7 @@ def test_differences_of_any_size_are_seen(scale: float) -> None:
     nodes = "a = Mul (x, s) b = Neg (a) c = Mul (b, zero) d = Abs (c) y = Add (d, x)"
     assert prove(*changed(nodes, constants, f"float t = {{{scale}}}")) == Proof(None, 1)
     proof = prove(*changed(nodes, constants, f"float t = {{{scale * 1.001}}}"))
-    assert proof.place == "tensor 'a', next to the change, is another one on sample 0"
+    assert proof.place == "tensor 'a', next to the change, differs on sample 0"
 
 
 def test_the_sign_of_zeros_is_no_difference_of_inner_tensors() -> None:
@@ -315,7 +315,7 @@ def test_the_sign_of_zeros_is_no_difference_of_inner_tensors() -> None:
 def test_another_shape_is_a_difference() -> None:
     nodes = "a = Reshape (x, s) b = Neg (a) y = Reshape (b, line)"
     proof = prove(*changed(nodes, "int64[2] s = {2, 2}, int64[2] line = {1, 4}", "int64[2] t = {4, 1}"))
-    assert proof.place == "tensor 'a', next to the change, is another one on sample 0"
+    assert proof.place == "tensor 'a', next to the change, differs on sample 0"
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,7 @@ def test_a_difference_counts_if_any_reader_sees_it(readers: str, is_fault: bool)
 def test_a_difference_that_no_operator_on_floats_reads_counts() -> None:
     nodes = "a = Mul (x, s) y = ArgMax <axis = 1> (a)"
     proof = prove(*changed(nodes, "float s = {2}", outputs="int64[1,1] y"))
-    assert proof.place == "tensor 'a', next to the change, is another one on sample 0"
+    assert proof.place == "tensor 'a', next to the change, differs on sample 0"
 
 
 SCAN = (
@@ -352,7 +352,7 @@ def test_a_difference_counts_if_what_reads_it_cannot_be_read() -> None:
     body = "m = ReduceMean <keepdims = 0> (a) k = Mul (m, zero) w = Add (e, k)"
     constants = "float s = {2}, float zero = {0}"
     proof = prove(*changed(SCAN.format(body, ", "), constants, "float t = {3}", opset=8))
-    assert proof.place == "tensor 'a', next to the change, is another one on sample 0"
+    assert proof.place == "tensor 'a', next to the change, differs on sample 0"
 
 
 @pytest.mark.parametrize("turned", [False, True])

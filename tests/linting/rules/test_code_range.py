@@ -109,7 +109,7 @@ def test_codes_with_a_zero_point_are_judged_from_it():
 
     assert findings(stored(codes(1), scale, T.UINT8, zero)) == []
     assert "are 0 or 255" in findings(stored(codes(0.001), scale, T.UINT8, zero))[0].message
-    assert "stands for 0" in findings(stored(codes(1e5), scale * 1e5, T.UINT8, zero))[0].message
+    assert "represents 0" in findings(stored(codes(1e5), scale * 1e5, T.UINT8, zero))[0].message
 
 
 def test_codes_in_blocks_are_read_with_the_scale_of_their_block():
@@ -278,8 +278,8 @@ def test_a_float_weight_that_rounds_to_0(values: np.ndarray, zero_point: int, fo
     [
         (1.0, ""),
         (0.00009, ""),
-        (0.0002, "every code stands for 0, though the scale is 0.0002"),
-        ([1.0, 1.0, 4.0, 2.0], "every code stands for 0, though the scale is 4"),
+        (0.0002, "every code represents 0, although the scale is 0.0002"),
+        ([1.0, 1.0, 4.0, 2.0], "every code represents 0, although the scale is 4"),
         ([1.0, 0.00009, 1.0, 1.0], ""),
     ],
 )

@@ -16,8 +16,8 @@ MISFITS = [
     ("Conv", "x[1,3,8,8] w[4,3,3,3] b", "", "a bias of shape []; expected [4]"),
     ("Conv", "x[1,3,8,8] w[4,3,3,3]", "kernel_shape = [5, 5]", "a weight of shape [4, 3, 3, 3]; expected [4, 3, 5, 5]"),
     ("Conv", "x[1,4,8,8] w[4,3,3,3]", "group = 2", "a weight of shape [4, 3, 3, 3]; expected [4, 2, 3, 3]"),
-    ("Conv", "x[1,4,8,8] w[5,2,3,3]", "group = 2", "5 output channels; expected a number that 2 groups divide"),
-    ("Conv", "x[1,3,8,8] w[4,1,3,3]", "group = 2", "3 input channels; expected a number that 2 groups divide"),
+    ("Conv", "x[1,4,8,8] w[5,2,3,3]", "group = 2", "5 output channels; expected a multiple of 2, the number of groups"),
+    ("Conv", "x[1,3,8,8] w[4,1,3,3]", "group = 2", "3 input channels; expected a multiple of 2, the number of groups"),
     ("Conv", "x[1,4,8,8] w[4,4,3,3]", "group = 0", "0 groups; expected 1 or more"),
     ("ConvTranspose", "x[1,3,8,8] w[2,4,3,3]", "", "a weight of shape [2, 4, 3, 3]; expected [3, 4, 3, 3]"),
     ("ConvTranspose", "x[1,3,8,8] w[3,4,3,3] b[3]", "", "a bias of shape [3]; expected [4]"),
@@ -36,7 +36,7 @@ MISFITS = [
         "GroupNormalization",
         "x[1,4,3] s[4] b[4]",
         "num_groups = 3",
-        "4 channels; expected a number that 3 groups divide",
+        "4 channels; expected a multiple of 3, the number of groups",
     ),
     ("LayerNormalization", "x[2,3] s[3]", "axis = 2", "axis 2; expected -2 to 1"),
     ("LayerNormalization", "x[2,3] s[4]", "", "a scale of shape [4]; expected one that broadcasts to [2, 3]"),
@@ -179,7 +179,7 @@ def test_extents_that_are_open_may_fit(operands, attributes):
 @pytest.mark.parametrize(
     ("operands", "attributes", "misfit"),
     [
-        ("x[1,C,8,8] w[5,2,3,3]", "group = 2", "5 output channels; expected a number that 2 groups divide"),
+        ("x[1,C,8,8] w[5,2,3,3]", "group = 2", "5 output channels; expected a multiple of 2, the number of groups"),
         ("x[1,3,8,8] w[M,2,3,3]", "", "a weight of shape [M, 2, 3, 3]; expected [?, 3, 3, 3]"),
     ],
 )

@@ -43,7 +43,7 @@ def found(model: onnx.ModelProto) -> list[tuple[str, str | None]]:
 
 
 def said(what: str, made: str, read: str) -> str:
-    return f"{what} of this DQ is {read}, that of its Q 'q' is {made}"
+    return f"{what} of this DQ is {read}, but the {what} of its Q 'q' is {made}"
 
 
 @pytest.mark.parametrize(

@@ -438,7 +438,7 @@ def test_what_tensorrt_refuses_has_one(refused: Case):
         (
             static("float[2,64]", (2, 3), axis=1),
             "scales of shape [2, 3]",
-            "scales of the shape of the data, but for fewer that divide axis 1",
+            "scales in the shape of the data, with a number along axis 1 that divides its extent",
         ),
         (static("float[2,64]", (2, 2), INT8, 1, axis=1), "scales of type int8", "exponents of type uint8"),
         (

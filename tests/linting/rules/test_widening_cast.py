@@ -60,7 +60,7 @@ def test_the_dq_makes_float32_of_the_same_scale():
     (fix,) = fault.fixes
     fixed = carried_out(context, fix)
 
-    assert fix.description == "dequantizes to float32 and takes the Cast away"
+    assert fix.description == "dequantizes to float32 and removes the Cast"
     assert (constant(fixed, "d", 1).dtype, float(constant(fixed, "d", 1))) == (np.float32, 0.5)
     assert list(node(fixed, "y").input) == ["d", "wd"]
     assert attributes(fixed, "d") == {}

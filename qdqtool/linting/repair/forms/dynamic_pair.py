@@ -15,7 +15,7 @@ def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:
     for entry in context.qdq.dequantizers():
         maker = entry.data.producer if entry.data is not None else None
         if maker is not None and maker.is_op("DynamicQuantizeLinear"):
-            words = "takes out DynamicQuantizeLinear and its DQ: the data is no longer rounded"
+            words = "removes DynamicQuantizeLinear and its DQ: the data is no longer rounded"
             yield entry.node, FLOAT.fix(words, _write, entry)
 
 

@@ -13,7 +13,7 @@ from qdqtool.linting.repair.forms._dynamic import dequantized, float_data, scale
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
 from qdqtool.models.graph.index.view import NodeView, Value
 
-FLOATED = Offer("unsafe", "makes a product of data that is quantized at run time read the float data")
+FLOATED = Offer("unsafe", "lets a product read float data instead of data that is quantized at run time")
 
 MICROSOFT = "com.microsoft"
 LSTM = "DynamicQuantizeLSTM"

@@ -16,7 +16,7 @@ from qdqtool.models.graph.io.tensors import read_array
 from qdqtool.models.transforms.restored_bounds import clipping_edits
 from qdqtool.numerics.affine import quantize
 
-CLIPPED = Offer("safe", "takes a Clip of codes out: clips the values in front of the Q, or stores the clipped codes")
+CLIPPED = Offer("safe", "removes a Clip of codes: clips the values in front of the Q, or stores the clipped codes")
 
 
 def clip_fixes(context: RuleContext, clip: NodeView) -> tuple[Fix, ...]:
@@ -104,7 +104,7 @@ def _bounds(context: RuleContext, clip: NodeView) -> tuple[float, float]:
     return found[0], found[1]
 
 
-SAME_TYPE = Offer("safe", "takes out a Cast to the type that the codes have already")
+SAME_TYPE = Offer("safe", "removes a Cast to the type that the codes have already")
 
 
 def cast_fixes(context: RuleContext, cast: NodeView) -> tuple[Fix, ...]:
@@ -114,7 +114,7 @@ def cast_fixes(context: RuleContext, cast: NodeView) -> tuple[Fix, ...]:
         return ()
     if context.elem_type(source) is None or context.elem_type(source) != cast.attribute("to"):
         return ()
-    return (SAME_TYPE.fix("takes out the Cast, which changes no type", _take_out, source, output),)
+    return (SAME_TYPE.fix("removes the Cast, which changes no type", _take_out, source, output),)
 
 
 def _take_out(source: Value, output: Value, draft: Draft) -> None:

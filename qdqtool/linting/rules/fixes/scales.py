@@ -104,7 +104,7 @@ def _other_half(draft: Draft, entry: QdqNode) -> list[QdqNode]:
 
 
 MIRRORED = Offer("safe", "negates negative scales of stored codes, together with the codes")
-CLIPPED = Offer("unsafe", "the same if the lowest code occurs, such as -128: it becomes 127, an error of one step")
+CLIPPED = Offer("unsafe", "also negates the lowest code, such as -128, which becomes 127: an error of one step")
 
 
 def negative_scale_fixes(context: RuleContext, entry: QdqNode) -> tuple[Fix, ...]:

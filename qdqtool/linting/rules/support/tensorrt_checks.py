@@ -255,7 +255,7 @@ def _scale_shape(context: RuleContext, shape: Shape, scales: Shape, axis: int) -
         elif not may_be_equal(extent, scales[0]):
             yield Wrong(found, f"{extent} scales, one for each index of axis {axis}")
     elif len(scales) != rank or set(scales) == {1} or not _divide(shape, scales, axis):
-        yield Wrong(found, f"scales of the shape of the data, but for fewer that divide axis {axis}")
+        yield Wrong(found, f"scales in the shape of the data, with a number along axis {axis} that divides its extent")
     elif axis < rank - 2:
         yield Wrong(f"blocks along axis {axis} of data of {rank} dimensions", "the last axis or the one before")
 

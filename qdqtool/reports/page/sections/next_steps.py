@@ -31,7 +31,7 @@ def blocks(story: Story) -> tuple[Block, ...]:
         return (Steps(found, NOTE),)
     if judge(story).overall == "failed":
         return (Lines("No fix is known", ("The verdict names the failure; the reports have no fix for it.",)),)
-    return (Lines("Nothing stands out", ("No report gives a reason to change anything.", *_unknown(story))),)
+    return (Lines("Nothing to change", ("No report gives a reason to change anything.", *_unknown(story))),)
 
 
 def _unknown(story: Story) -> Iterator[str]:

@@ -39,7 +39,7 @@ def test_where_all_is_well_nothing_stands_out_and_what_is_unknown_is_told(tmp_pa
     block = shown(tmp_path, check=limited({}), validate=validate, **quiet)
 
     assert isinstance(block, Lines)
-    assert block.heading == "Nothing stands out"
+    assert block.heading == "Nothing to change"
     assert block.lines[1:] == (
         "Not known: the speed of the engine (qdqtool bench).",
         "Not known: the accuracy on data that the reports did not use.",
