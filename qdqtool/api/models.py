@@ -36,8 +36,8 @@ def validate_model(
             and the model has at most 1 GB of weights, as on the command line.
 
     Raises:
-        ArgumentError: The model is not of an accepted kind, a target, a compute capability or a prefix is unknown, or
-            the parser is requested for a model in memory.
+        ArgumentError: The model has a wrong type; a target, compute capability or prefix is unknown; or the parser is
+            requested for a model in memory.
         ModelError: The model cannot be read.
         CapabilityError: ``parser`` is True, but the parser is not installed.
     """

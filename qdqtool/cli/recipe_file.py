@@ -1,8 +1,8 @@
 """Read options from a TOML file, and write such a file with all options.
 
-The file has the options of the command line by their long names; click checks the values with its own types, and
-options on the command line win. A recipe may come from a stranger, so it must not name scripts or files to write; only
-the command line may.
+The file has the options of the command line by their long names, and click checks the values. Options on the command
+line have precedence. A recipe may come from a stranger, so it must not name scripts or files to write; only the command
+line may.
 """
 
 import json

@@ -1,10 +1,10 @@
 """Run a command in a child process, so that a signal ends it in every phase and no incomplete files are left.
 
 Python runs a signal handler only between two of its own instructions, never during a call of a library. For example,
-onnx's shape inference looped forever on one operator while it held the interpreter's lock, and a Loop in a model may
-run for hours. So the process that gets the signal does no work itself: it only waits for its child. It passes the
-signal on, and kills its child if the child does not end in time. It also removes the files that a crashed child leaves.
-The fork costs 2 ms, before anything heavy is imported.
+onnx's shape inference looped forever on one operator and held the interpreter's lock. A Loop in a model may run for
+hours. So the process that gets the signal does no work itself: it only waits for its child. It passes the signal on,
+and kills its child if the child does not end in time. It also removes the files that a crashed child leaves. The fork
+costs 2 ms, before anything heavy is imported.
 """
 
 import contextlib

@@ -56,8 +56,8 @@ def fix_models(paths: Sequence[Path], request: FixRequest) -> FixReport:
         request: The fixes to apply, and where to write.
 
     Raises:
-        UsageError: The request does not have exactly one destination (an output file, in place, or a diff), has an
-            output file for several models, or has data that does not fit.
+        UsageError: The request does not have exactly one destination (output file, in place, or diff), has one output
+            file for several models, or its data does not fit.
         ArgumentError: A target or a prefix is unknown.
         CapabilityError: ONNX Runtime is not installed.
         OutputError: An output cannot be written.

@@ -145,7 +145,7 @@ def read_listed(path: Path, options: Sequence[Option]) -> tuple[ListedModel, ...
         options: The options that a table may have.
 
     Raises:
-        UsageError: The file cannot be read, a table has an unknown key, a value of the wrong type or a script, or two
+        UsageError: The file cannot be read; a table has an unknown key, a value of the wrong type, or a script; or two
             tables have the same model.
     """
     known = {flag.removeprefix("--"): each for each in options for flag in each.flags or (each.flag,)}

@@ -75,8 +75,8 @@ def command(
     """Check the numbers of MODEL, or of all models that a settings file lists.
 
     The model runs in ONNX Runtime on the CPU. qdqtool computes the result of every QuantizeLinear and
-    DequantizeLinear again, and every bit must be equal. Every DQ must undo the Q before it, every scale must fit the
-    values that its Q reads, and no output may have NaN or infinities.
+    DequantizeLinear again, and every bit must be equal. Every DQ must undo the Q before it, and every scale must fit
+    the values that its Q reads. No output may have NaN or infinities.
 
     --baseline also compares outputs, activations and packed weights with the float model. --outputs compares the
     outputs of another machine for the same --data, and --engine the outputs of an engine on the GPU of this machine.

@@ -24,9 +24,9 @@ def command(
     float weight with a Q/DQ pair if codes and scales are equal.
 
     --assert-preserved is a gate for simplifiers, optimizers and exporters. The exit code is 1 if BEFORE has no pairs,
-    or if a pair of BEFORE is removed or changed. It is also 1 if a pair moved across an operator that computes
-    something, or if an added pair quantizes a quantized tensor again: then nodes read other values. The gate accepts
-    pairs that moved across an operator that only moves values, such as Transpose, and new pairs on float tensors.
+    or if a pair of BEFORE is removed or changed. It is also 1 if nodes read other values: a pair moved across an
+    operator that computes something, or an added pair quantizes a quantized tensor again. The gate accepts pairs that
+    moved across an operator that only moves values, such as Transpose, and new pairs on float tensors.
     """
     from qdqtool.jobs.diff import diff_models
 

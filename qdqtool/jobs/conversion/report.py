@@ -46,8 +46,8 @@ class StepReport:
     def document(self) -> dict[str, Any]:
         """Return the step in the form of ``report.json``.
 
-        The report of the step is the JSON that its command prints, except that ``seconds`` of a build is null: the same
-        input then gives the same bytes.
+        The report of the step is the JSON that its command prints. Only ``seconds`` of a build is null, so that the
+        same input gives the same bytes.
         """
         found = {each.name: getattr(self, each.name) for each in fields(self)}
         report = None if self.report is None else self.report.document()

@@ -22,9 +22,9 @@ class ActivationAxis(Rule):
     """An activation has one scale.
 
     Why it matters: NVIDIA documents per-tensor scales for activations. The parser accepts more scales. But a Conv then
-    runs in float. So does a MatMul or Gemm with scales along the axis of its sum. The pair then only rounds. A MatMul
-    with one scale for each row still runs in int8 in TensorRT for RTX. This is a warning, because NVIDIA does not
-    document it.
+    runs in float, like a MatMul or Gemm with scales along the axis of its sum. The pair then only rounds. A MatMul with
+    one scale for each row still runs in int8 in TensorRT for RTX. This is a warning, because NVIDIA does not document
+    it.
 
     Bad: a pair in front of a Conv, with a scale for each channel.
 

@@ -32,10 +32,10 @@ class Attention(Rule):
     """Attention is quantized at all of its inputs or at none: queries, keys, the output of Softmax, values.
 
     Why it matters: one fused kernel computes both products and the Softmax between them. The kernel exists only if all
-    four operands have the same type. If only some of them are fp8 or int8, the two products and the Softmax run one by
-    one and write the whole matrix of scores to memory. TensorRT for RTX has the kernel for float8e4m3fn with heads of
-    at most 256, and for int8 with heads of 16, 32 or 64. In int8, the result also needs a pair. In float8e4m3fn it
-    needs a pair if the products are float32. If the next layer is quantized, the pair at its input is this pair.
+    four operands have the same type. If only some of them are fp8 or int8, the products and the Softmax run one by one,
+    and write the matrix of scores to memory. TensorRT for RTX has the kernel for float8e4m3fn with heads of at most
+    256, and for int8 with heads of 16, 32 or 64. In int8, the result also needs a pair. In float8e4m3fn it needs a pair
+    if the products are float32. If the next layer is quantized, the pair at its input is this pair.
 
     Bad: pairs on queries and keys, none on the Softmax output and the values.
 

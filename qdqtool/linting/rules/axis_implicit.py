@@ -24,9 +24,9 @@ AXIS = Offer("safe", "writes the axis that applies without the attribute")
 class AxisImplicit(Rule):
     """A Q or DQ with more than one scale names the axis.
 
-    Why it matters: the ONNX default is axis 1, which is the output channel of a MatMul weight but not of a Conv weight;
-    other systems have other defaults or none. A reader cannot see whether axis 1 is meant or was forgotten. TensorRT
-    before 10.15 may read axis 0 instead (10.10 does, 10.15 does not).
+    Why it matters: the ONNX default is axis 1: the output channel of a MatMul weight, but not of a Conv weight. Other
+    systems have other defaults or none. A reader cannot see whether axis 1 is meant or was forgotten. TensorRT before
+    10.15 may read axis 0 instead (10.10 does, 10.15 does not).
 
     Bad: DequantizeLinear (conv_weight, scales, zero_points).
 

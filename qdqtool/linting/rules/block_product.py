@@ -33,8 +33,8 @@ class BlockProduct(Rule):
     """A quantized activation and a weight in blocks are multiplied as two matrices, without batch or transposition.
 
     Why it matters: TensorRT for RTX fails at other products with the internal error "CHECK(is_constant()) failed".
-    These are a MatMul or Gemm of a quantized activation and a weight with several scales for each row or column, if the
-    activation has more than two dimensions or the weight is transposed. The parser reports nothing. Tools that quantize
+    Such a product has a quantized activation, and a weight with several scales for each row or column. The activation
+    has more than two dimensions, or the weight is transposed. The parser reports nothing. Tools that quantize
     transformers to int4 blocks and 8-bit activations write such models.
 
     Bad: MatMul of an int8 activation [1, 32, 64] and an int4 weight [64, 32] in blocks of 16; Gemm with transB.

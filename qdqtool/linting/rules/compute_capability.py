@@ -13,8 +13,8 @@ from qdqtool.models.targets import capability_name as sm
 class ComputeCapability(Rule):
     """Every GPU given by ``--sm`` has hardware for the types of the model.
 
-    Why it matters: if no GPU is named, the builder accepts fp8 and fp4 without a message, but a GPU without these types
-    refuses the engine. With ``--sm`` the rule checks each given GPU; without the option it checks none.
+    Why it matters: if no GPU is named, the builder accepts fp8 and fp4 without a message. Later, a GPU without these
+    types refuses the engine. With ``--sm`` the rule checks each given GPU; without the option it checks none.
 
     Bad: float8e4m3fn for compute capability 8.6.
 

@@ -33,9 +33,9 @@ READS_CODES = (
 class ConstantIndirect(Rule):
     """Stored codes feed their DQ directly.
 
-    Why it matters: TensorRT keeps a constant of a quantized type only in front of a DQ. With an Identity, Transpose or
-    Reshape between them, or with a Concat, Gather or Cast of the codes, the parser accepts the model and the builder
-    stops. Its message names a tensor that is not in the file.
+    Why it matters: TensorRT keeps a constant of a quantized type only in front of a DQ. If an Identity, Transpose,
+    Reshape, Concat, Gather or Cast is between them, the parser accepts the model, but the builder stops. Its message
+    names a tensor that is not in the file.
 
     Bad: int8 weight, Transpose, DQ.
 

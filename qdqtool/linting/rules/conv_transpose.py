@@ -11,7 +11,7 @@ class ConvTranspose(Rule):
     """A ConvTranspose is not quantized, or its weight has one scale.
 
     Why it matters: TensorRT for RTX always runs it in float, so pairs only cost time and accuracy. For TensorRT the
-    axis is unclear: the output channel is axis 1 in ONNX, but reports say that NVIDIA's kernels need axis 0 and refuse
+    axis is unclear. The output channel is axis 1 in ONNX, but users report that NVIDIA's kernels need axis 0 and refuse
     axis 1.
 
     Bad: per-axis scales on axis 1 of the weight.

@@ -20,8 +20,8 @@ class DeclaredType(Rule):
     """The declared type of a tensor is the type that its node makes.
 
     Why it matters: graph outputs, and tensors in value_info, state their types. The output of a Q has the type of its
-    zero point, the output of a DQ the type of its scale, and most other outputs the type of the inputs. If an editor
-    replaces the zero point, the scale or a weight and keeps the old declaration, ONNX Runtime refuses the model.
+    zero point, and the output of a DQ the type of its scale. Most other outputs have the type of the inputs. If an
+    editor replaces the zero point, the scale or a weight and keeps the old declaration, ONNX Runtime refuses the model.
     TensorRT does not check this.
 
     Bad: a graph output that is declared int8, made by a Q with a uint8 zero point.

@@ -17,8 +17,8 @@ GIVEN = Offer("safe", "gives the Loop the condition that ONNX assumes: true")
 class LoopCondition(Rule):
     """A Loop has a condition if its body reads the condition.
 
-    Why it matters: in ONNX an absent condition is true. TensorRT's parser makes no tensor for an absent condition, and
-    stops with "Node input was not registered" at the node of the body that reads it.
+    Why it matters: in ONNX an absent condition is true. TensorRT's parser makes no tensor for it, and stops with "Node
+    input was not registered" at the node of the body that reads it.
 
     Bad: ``Loop (n, , x)`` with a body that begins with ``Identity (go)``.
 

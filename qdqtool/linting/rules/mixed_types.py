@@ -17,7 +17,7 @@ class MixedTypes(Rule):
     """The inputs of a node have the same type if its operator needs one type.
 
     Why it matters: ONNX does not convert types by itself. If a part of a model is converted to float16 by hand, or a DQ
-    gets a float16 scale, one Add may read a float32 and a float16 tensor. onnx's checker, ONNX Runtime and TensorRT
+    gets a float16 scale, one Add may read a float32 and a float16 tensor. ONNX Runtime, TensorRT and onnx's checker
     refuse such a model.
 
     Bad: Add of a float32 and a float16 tensor; Concat of codes and floats.

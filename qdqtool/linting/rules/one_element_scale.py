@@ -19,10 +19,10 @@ MODEL = """
 class OneElementScale(Rule):
     """If an activation of a Conv has one scale, the scale is a scalar.
 
-    Why it matters: a scale of shape [1] means the same as a scalar. But TensorRT for RTX treats it as a list of scales
-    when it chooses the kernel of a Conv: the activation is quantized, dequantized again, and the Conv runs in float.
-    Neither the parser nor the builder reports this. PyTorch writes such scales when it exports quantization-aware
-    training.
+    Why it matters: a scale of shape [1] means the same as a scalar. But when TensorRT for RTX chooses the kernel of a
+    Conv, it treats the scale as a list. Then the activation is quantized and dequantized again, and the Conv runs in
+    float. Neither the parser nor the builder reports this. PyTorch writes such scales when it exports
+    quantization-aware training.
 
     Bad: a DQ with a scale of shape [1] in front of a Conv.
 

@@ -15,9 +15,9 @@ from qdqtool.models.targets import Target
 class OperandShape(Rule):
     """The inputs of a node have the extents that its operator demands.
 
-    Why it matters: after a weight is replaced or pruned, its number of channels may differ from that of the activation,
-    or from the length of the bias. onnx's shape inference does not check these. ONNX Runtime refuses the model when it
-    loads or runs it, TensorRT when it parses or builds it.
+    Why it matters: after a weight is replaced or pruned, its channels may not fit the activation or the bias. The shape
+    inference of onnx does not check this. ONNX Runtime refuses the model when it loads or runs it, TensorRT when it
+    parses or builds it.
 
     Bad: a Conv on 3 channels whose weight has 2; a bias of 3 elements for 4 output channels; a kernel larger than the
     padded input; PRelu with one slope too many; a Reshape from 6 to 8 elements.

@@ -18,10 +18,10 @@ _UNCHECKED = frozenset(["LayerNormalization"])
 class OperatorSignature(Rule):
     """A node has the attributes, inputs and outputs that its operator has at the opset of the model.
 
-    Why it matters: if the opset number of a model is raised by hand, for a type such as int4, its nodes still have the
-    form of the old opset. For example, the axes became an input of Squeeze with opset 13, and of every reduction with
-    opset 18. onnx's checker and ONNX Runtime refuse such a model. They also refuse a node that lacks an input.
-    TensorRT's parser reads most old attributes at any opset.
+    Why it matters: if the opset number is raised by hand, for a type such as int4, the nodes still have the form of the
+    old opset. For example, the axes became an input of Squeeze with opset 13, and of every reduction with opset 18.
+    ONNX Runtime and onnx's checker refuse such a model. They also refuse a node that lacks an input. TensorRT's parser
+    reads most old attributes at any opset.
 
     Bad: ReduceMean <axes = [1]> at opset 19; Clip with two inputs for its bounds at opset 6; Add of one tensor.
 

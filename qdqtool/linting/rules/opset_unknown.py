@@ -10,8 +10,8 @@ from qdqtool.models.targets import Target
 class OpsetUnknown(Rule):
     """The opset of the default domain exists in ONNX.
 
-    Why it matters: the opset defines what an operator means. onnx's checker and TensorRT read an unknown opset as the
-    newest opset that they know, without a message: an operator that changed later is misread.
+    Why it matters: the opset defines what an operator means. TensorRT and onnx's checker read an unknown opset as the
+    newest that they know, without a message. They misread an operator that changed later.
 
     Bad: a model whose opset was set to 99 by hand, or by an exporter newer than the installed onnx package.
 

@@ -20,9 +20,9 @@ class RandomCalibration(Rule):
     """Calibration used real samples, not random data.
 
     Why it matters: random calibration is good for testing a pipeline, measuring speed and looking at kernels. But its
-    scales and weight codes fit noise: the outputs are wrong on real inputs, and nothing else shows it. qdqtool records
-    the calibration of a model in the metadata entry ``qdqtool.calibration``; a model without the entry passes. For a
-    release, set ``severity = { QN501 = "error" }``.
+    scales and weight codes fit noise: the outputs are wrong on real inputs, and nothing else shows it. The metadata
+    entry ``qdqtool.calibration`` records how a model was calibrated; a model without the entry passes. For a release,
+    set ``severity = { QN501 = "error" }``.
 
     Bad: a released model that was quantized with ``--random-calibration``.
 

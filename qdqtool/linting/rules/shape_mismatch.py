@@ -12,7 +12,7 @@ class ShapeMismatch(Rule):
     """The shapes of a node's inputs and its attributes fit its operator.
 
     Why it matters: operators do not accept matrices whose extents do not fit, or an axis that the data does not have.
-    onnx's checker and ONNX Runtime refuse the model. If only a declared shape is wrong, ONNX Runtime corrects it. Rule
+    ONNX Runtime and onnx's checker refuse the model. If only a declared shape is wrong, ONNX Runtime corrects it. Rule
     QS014 reports what onnx's shape inference does not check, such as the channels of a Conv.
 
     Bad: a MatMul of matrices [2, 3] and [4, 5]; Softmax on axis 7 of a matrix.

@@ -22,9 +22,9 @@ _Constants = tuple[Value | None, Value | None]
 class SharedWeight(Rule):
     """Products that read different activations do not share dequantized weights.
 
-    Why it matters: TensorRT for RTX joins products that read the same activation, such as query, key and value, if only
-    their weights are quantized. If two such groups share weights, as in a network that runs one layer many times, the
-    builder fails with an internal error or a segmentation fault. The parser reports nothing.
+    Why it matters: if only weights are quantized, TensorRT for RTX joins products that read the same activation, such
+    as query, key and value. Two such groups may share weights, for example in a network that runs one layer many times.
+    Then the builder fails with an internal error or a segmentation fault. The parser reports nothing.
 
     Bad: query and key of two layers, with the same int4 weights.
 

@@ -27,7 +27,7 @@ class TensorrtDomain(Rule):
     """Q and DQ are operators of ONNX, not operators that only TensorRT's parser knows.
 
     Why it matters: Model Optimizer writes fp8 and int4 as ``trt.TRT_FP8QuantizeLinear`` or ``trt.DequantizeLinear``.
-    They mean the same as the operators of ONNX, but no other tool reads them: ONNX Runtime refuses the model, so its
+    They mean the same as the operators of ONNX, but no other tool reads them. ONNX Runtime refuses the model, so its
     numbers cannot be checked.
 
     Bad: trt.TRT_FP8QuantizeLinear (x, scale).

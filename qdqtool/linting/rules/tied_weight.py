@@ -25,14 +25,14 @@ LEAST_COUNT = 1024
 class TiedWeight(Rule):
     """A weight that several operators share has one pair for all of them.
 
-    Why it matters: a weight that is quantized for one reader and read as float by another is kept twice, and the two
-    readers compute with different weights. Two pairs with different scales along one axis make two sets of codes. The
-    same happens if an exporter stores a weight twice, under two names. There is no fix: only the author knows which of
-    the two forms is right.
+    Why it matters: a weight that one reader reads quantized and another as float is kept twice, and the two compute
+    with different weights. Two pairs with different scales along one axis make two sets of codes. The same happens if
+    an exporter stores a weight twice, under two names. There is no fix: only the author knows which of the two forms is
+    right.
 
     Bad: a Q on the weight of one MatMul, while another MatMul reads the same initializer as float.
 
-    Good: one pair that both read. Two pairs are right only where the readers need scales along different axes.
+    Good: one pair that both read. Two pairs are right only if the readers need scales along different axes.
     """
 
     code = "QM604"

@@ -38,20 +38,20 @@ class UnfillableRange(Rule):
     """The range of a Q fits the values that can reach it.
 
     Why it matters: a scale in the wrong unit, or of another tensor, loads and runs everywhere, but the model computes
-    nonsense. The rule computes, by interval arithmetic and without data, which values can reach each Q: from the range
+    nonsense. The rule computes, without data, which values can reach each Q. It uses interval arithmetic on the range
     of the DQ before it, the weights and the biases, through Relu, Add, Concat, pools and similar operators. If these
-    values take only a small part of the range of the Q, its scale is too large, or the scale of the DQ is too small. It
-    is an error if every channel can use fewer than four codes of an integer range.
+    values span only a small part of the range, the scale of the Q is too large or that of the DQ too small. It is an
+    error if every channel can use fewer than four codes of an integer range.
 
     A range can also be too narrow. It is a warning if it holds less than a quarter of the values of a Sigmoid, Tanh,
     Erf or HardSigmoid (1/64 for a Softmax or a Clip to a narrow interval). It is also a warning if the range has no
     codes for positive values, and these can be as large as the negative ones. A range without codes for negative values
     is legal: ONNX Runtime's quantizer removes a Relu in front of such a Q.
 
-    Other faults are found only with data: a wrong range for an input of the model or after a LayerNormalization, and a
-    range that clips most values of a product. The gate `activations` of `check` compares the range of each Q with the
-    values in the samples. With `--baseline`, the gate `weights` finds wrong scales of weights: it compares each stored
-    weight with the weight of the float model.
+    Other faults are found only with data. Examples are a wrong range for an input of the model or after a
+    LayerNormalization, and a range that clips most values of a product. The gate `activations` of `check` compares the
+    range of each Q with the values in the samples. With `--baseline`, the gate `weights` finds wrong scales of weights:
+    it compares each stored weight with the weight of the float model.
 
     Bad: a scale of 33 after a Relu whose values are at most 2; a scale of 0.0001 after a Tanh; int8 with zero point 127
     after a Relu.

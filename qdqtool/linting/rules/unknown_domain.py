@@ -11,9 +11,9 @@ from qdqtool.models.targets import Target
 class UnknownDomain(Rule):
     """Only the Q and DQ of ONNX have the names QuantizeLinear and DequantizeLinear.
 
-    Why it matters: TensorRT's parser reads the name of an operator but not its domain. So a custom operator or local
-    function with such a name is silently replaced by the built-in operator, or refused if that does not accept its
-    inputs. Other runtimes refuse an unknown custom operator, and use the definition of a local function.
+    Why it matters: TensorRT's parser reads the name of an operator but not its domain. So it silently replaces a custom
+    operator or local function with such a name by the built-in operator, which may refuse the inputs. Other runtimes
+    refuse an unknown custom operator, and use the definition of a local function.
 
     Bad: my.domain.QuantizeLinear.
 

@@ -16,8 +16,8 @@ OWN_OF_ORT = frozenset({"LayerNormalization", "SimplifiedLayerNormalization", "M
 class UnknownOperator(Rule):
     """ONNX has every operator of the default domain, at the opset of the model.
 
-    Why it matters: some exporters and old quantizers write operators of ONNX Runtime, such as QLinearAdd or MatMulBnb4,
-    without their domain, or operators of a later opset. Runtimes that follow ONNX do not load such a model. TensorRT
+    Why it matters: some exporters and old quantizers write operators of ONNX Runtime (QLinearAdd, MatMulBnb4) without
+    their domain. Others write operators of a later opset. Runtimes that follow ONNX do not load such a model. TensorRT
     ignores domains and opsets, and an unknown name may be a plugin: QT403 reports the operators that TensorRT refuses.
 
     Bad: QLinearAdd in the default domain; Gelu at opset 19.

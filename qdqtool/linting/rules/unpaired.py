@@ -16,10 +16,10 @@ TAKEN_OUT = Offer("safe", "removes a Q that nothing reads")
 class Unpaired(Rule):
     """Only a DQ reads codes, and a DQ reads only codes.
 
-    Why it matters: arithmetic on codes is not arithmetic on the represented values: adding two int8 tensors wraps
-    around. Operators that only move values (Transpose, Reshape, MaxPool, Slice) are allowed between Q and DQ. Two other
-    operators hide the pair from tools that look for pairs: a Clip of codes, which Brevitas writes for a narrow range,
-    and a Cast to the type of the codes, which FX exports of PyTorch write.
+    Why it matters: arithmetic on codes is not arithmetic on the represented values: for example, a sum of two int8
+    tensors wraps around. Operators that only move values (Transpose, Reshape, MaxPool, Slice) are allowed between Q and
+    DQ. Two other operators hide the pair from tools that look for pairs. Brevitas writes a Clip of codes for a narrow
+    range, and FX exports of PyTorch write a Cast to the type of the codes.
 
     Bad: Q, Add, DQ. Q, Clip, DQ.
 

@@ -25,13 +25,13 @@ class WeightAxis(Rule):
     """The axis of per-axis weight scales is the output-channel axis of the operator.
 
     Why it matters: a kernel can move a scale out of a sum only if all products of the sum have the same scale. With
-    scales on any other axis, the weight is converted to float, the activation is rounded without benefit, and the layer
-    runs in float: slower and less accurate than without Q/DQ. No tool warns.
+    scales on any other axis, the weight is converted to float, and the layer runs in float. The activation is rounded
+    without benefit: the layer is slower and less accurate than without Q/DQ. No tool warns.
 
     ONNX allows any axis, and the weight is exact: it is converted to float before the product. But the optimizer of
-    ONNX Runtime (1.31.1, on by default) replaces a MatMul, Gemm or Conv between pairs by an integer kernel, and does
-    not look at the axis. If the weight is square, the kernel applies each scale to other values, without a message. If
-    not, the run may fail. A session without optimizations, such as that of `check`, computes the right values.
+    ONNX Runtime (1.31.1, on by default) replaces a MatMul, Gemm or Conv between pairs by an integer kernel. It ignores
+    the axis. If the weight is square, the kernel applies each scale to other values, without a message. If not, the run
+    may fail. A session without optimizations, such as that of `check`, computes the right values.
 
     Bad: a Conv weight with axis 1, which is also what an absent axis attribute means.
 

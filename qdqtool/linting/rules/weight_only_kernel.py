@@ -19,8 +19,8 @@ class WeightOnlyKernel(Rule):
 
     Why it matters: weight-only quantization is faster because codes are read from memory instead of floats. TensorRT
     for RTX has kernels for int8 and float8e4m3fn, with one scale or one for each output channel, and for int4 in
-    blocks. A separate kernel converts all other weights to float whenever the layer runs: the file is smaller, but the
-    layer does more work than in float.
+    blocks. A separate kernel converts all other weights to float each time that the layer runs. The file is smaller,
+    but the layer does more work than in float.
 
     Bad: int8 in blocks of 128; int4 with a scale for each output channel; float4e2m1 with a float activation.
 

@@ -23,8 +23,8 @@ PACKED = Offer("safe", "stores the codes that the Q makes, for all such weights 
 class WideWeight(Rule):
     """Quantized weights are stored as codes.
 
-    Why it matters: a float32 weight before a Q takes four times the space of int8 codes, or eight times the space of
-    int4 codes, on disk and while the model loads. The results are the same. Training and refitting need the float form.
+    Why it matters: on disk and while the model loads, a float32 weight before a Q takes four times the space of int8
+    codes, or eight times that of int4 codes. The results are the same. Training and refitting need the float form.
     Savings below a megabyte are not reported.
 
     Bad: a float32 weight, Q, DQ.

@@ -73,7 +73,7 @@ class Blocks:
         """The smallest and largest block size for this number of blocks. The last block may be shorter.
 
         ONNX: ``ceil(D / S)`` to ``ceil(D / (S - 1)) - 1`` for extent D and S blocks. A single block may have any size
-        of at least D: quantizers write their usual block size also if the axis is shorter, and ONNX Runtime runs this.
+        of at least D: quantizers write their usual block size even if the axis is shorter, and ONNX Runtime runs it.
         """
         (axis,) = self.blocked
         extent, count = self.shape[axis], self.scale[axis]
