@@ -163,7 +163,7 @@ def _unasked(reports: Sequence[object]) -> Iterator[Judgement]:
     for target in _targets(reports):
         if target.parser not in {None, "asked"}:
             detail = f"{target.target}: neither the parser nor the builder was asked ({target.parser_note})"
-            yield Judgement("engine", "warning", detail, "`pip install tensorrt-rtx` brings the parser")
+            yield Judgement("engine", "warning", detail, "`pip install tensorrt-rtx` installs the parser")
 
 
 def _other_target(reports: Sequence[object]) -> Iterator[Judgement]:

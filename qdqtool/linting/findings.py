@@ -21,8 +21,7 @@ TOLERANCE = 1.1
 class Extent:
     """How bad a fault is, in numbers.
 
-    A known fault stays known until it gets worse: scales and weights change whenever a model is trained or calibrated
-    again.
+    A known fault stays known until it gets worse, since numbers change whenever a model is trained or calibrated again.
 
     Attributes:
         kind: The kind of fault, without the numbers below. Findings with different kinds are different findings.

@@ -26,7 +26,7 @@ MAX_BYTES = 1 << 20
 HINT = "`qdqtool explain validate` lists the settings"
 LIST_HINT = "`qdqtool explain ci` has an example"
 NAMES_FILE = frozenset({"file", "output", "binary"})
-"""Forms of options that name a file: a table must give them, because a file belongs to one model."""
+"""Forms of options that name a file; only a table may give them, because a file belongs to one model."""
 _FORMS: Mapping[str, tuple[Any, str]] = {
     "flag": (bool, "true or false"),
     "switch": (bool, "true or false"),

@@ -154,7 +154,7 @@ class Drawing:
     Attributes:
         caption: The description of the drawing.
         nodes: Its operators.
-        start: The number of the node at the center when a large graph is first shown.
+        start: The number of the node where the view of a large graph begins.
     """
 
     caption: str

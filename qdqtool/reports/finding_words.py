@@ -15,7 +15,7 @@ from qdqtool.reports.advice import command
 from qdqtool.reports.blocks import scoped
 
 CHECK = "check"
-"""In findings of ``check``, the target, and the code of a finding that is not a gate."""
+"""The target of findings of ``check``, and their code if they are not about a gate."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,9 +49,10 @@ LAYOUT = Layout(
 def command(*, model: Path, output_format: str, **words: Any) -> None:
     """Show how quantizing each layer of the float model MODEL changes its outputs. No model is written.
 
-    The model is prepared and calibrated as `qdqtool quantize` does it. Then each layer is quantized alone, and left in
-    float alone, on up to 8 samples in one session. A layer is the nodes that one kernel computes, such as a product
-    and the Add behind it, or products of the same tensor.
+    The model is prepared and calibrated as `qdqtool quantize` does it. Then the outputs are measured for each layer:
+    with only this layer quantized, and with only this layer in float. This takes one session and up to 8 samples. A
+    layer is the nodes that one kernel computes, such as a product and the Add behind it, or products of the same
+    tensor.
     """
     from qdqtool.jobs.request import sensitivity_request
     from qdqtool.jobs.sensitivity import measure_sensitivity

@@ -82,8 +82,9 @@ Source = str | Path | FileData | RandomData | CachedRanges | None
 def request_for(data: Source, options: QuantizeOptions) -> DataRequest:
     """Return the data of the check.
 
-    This is the validation data, if given; else the hold-out samples of the calibration data. Of data given with a
-    ranges file, all samples are used, since the ranges exist already. Without any data, inputs are random.
+    This is the validation data, if given; else the hold-out samples of the calibration data. If a ranges file comes
+    with data, all samples of the data are used, since no ranges are measured on them. Without any data, inputs are
+    random.
     """
     held_back = not isinstance(data, CachedRanges)
     if options.validation_data is not None:

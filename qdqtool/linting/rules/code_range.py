@@ -22,7 +22,7 @@ ZEROS = ", ".join(["0"] * 64)
 LEAST_VALUES = 64
 """A weight with fewer codes is not checked, because a few codes at the ends of the range prove nothing."""
 MOST_CLIPPED = 0.05
-"""The scale with the least squared error clips less than 1 % of the values of a normal distribution."""
+"""Largest clipped share. The scale with the least squared error clips less than 1 % of a normal distribution."""
 HALF_CLIPPED = 0.5
 """A float weight with a larger clipped share is destroyed: only its signs are left. A ternary weight whose scale is its
 mean magnitude clips a quarter of a normal distribution, and that is intended."""

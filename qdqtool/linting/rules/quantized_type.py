@@ -114,7 +114,7 @@ def _is_reported_here(entry: QdqNode) -> bool:
 
 
 def _impact(entry: QdqNode, target: Target) -> Impact | None:
-    """Return ``silent`` for a uint8 zero point that the target reads as int8, else None: the rule's usual impact."""
+    """Return ``silent`` for a uint8 zero point that the target reads as int8; None for the rule's usual impact."""
     as_int8 = entry.is_quantize and entry.quantized_type == TensorProto.UINT8 and entry.zero_point is not None
     return SILENT if target.uint8_as_int8 and as_int8 else None
 
@@ -140,7 +140,7 @@ class CodeOrigin:
         return maker is not None and maker.is_quantize
 
     def _sources(self, value: Value) -> list[Value]:
-        """Return the inputs of the node that makes ``value``, if of the same type; empty for a Q, DQ or Cast."""
+        """Return the inputs of the node that makes ``value``, if they have its type; empty for a Q, DQ or Cast."""
         producer = value.producer
         if producer is None or self._context.qdq.maker(value) is not None:
             return []

@@ -17,7 +17,7 @@ from qdqtool.models.targets import Target
 MOST_UNUSED = 8.0
 """Largest ratio of the width of a range to the width of the values, in the widest channel. The ratio was at most 2.8
 for all 9,671 ranges of 95 models that qdqtool and ONNX Runtime quantized (int8, uint8, fp8; four calibration methods).
-A symmetric format for values of one sign already makes a ratio of 2."""
+For values of one sign, a symmetric format alone makes a ratio of 2."""
 FEWEST_CODES = 4.0
 """If each channel can use fewer codes than this, the tensor has lost its information."""
 

@@ -128,7 +128,7 @@ def _keeps_meaning(node: NodeView) -> bool:
 
 
 def _hands_on(node: NodeView) -> bool:
-    """Return whether the node does not show how an input is used: a function, a subgraph, a vendor operator."""
+    """Return whether it is unknown how a node uses an input: a function, a subgraph, or a vendor operator."""
     return bool(node.domain) or node.is_op("If", "Loop", "Scan", "Concat")
 
 

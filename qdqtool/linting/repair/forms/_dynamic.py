@@ -87,7 +87,7 @@ def scaled(context: RuleContext, node: NodeView, data: Value) -> Scaled:
 
 
 def _factors(mul: NodeView, product: Value | None) -> list[Value | None]:
-    """Return the factors of a Mul after the product: its other operand or, if a Mul computes it, both operands."""
+    """Return by which tensors a Mul multiplies the product: its other operand, or the two factors of that operand."""
     (other,) = [value for value in (mul.input(0), mul.input(1)) if value is not product] or [None]
     maker = other.producer if other is not None else None
     return [maker.input(0), maker.input(1)] if maker is not None and maker.is_op("Mul") else [other]

@@ -109,7 +109,7 @@ def _zero_points(context: RuleContext, node: NodeView, shape: tuple[int, int], b
 
 
 def _check_order(context: RuleContext, node: NodeView, columns: int, size: int) -> None:
-    """Refuse weights whose rows belong to blocks out of order."""
+    """Refuse weights whose ``g_idx`` assigns rows to blocks out of order."""
     if not node.input_name(ORDER):
         return
     order = context.array(node.input(ORDER))

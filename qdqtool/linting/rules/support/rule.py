@@ -107,7 +107,7 @@ def _example(heading: re.Match[str], body: str) -> Example:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault that a rule found at one place. With the rule's class data it becomes a :class:`Finding`.
+    """A fault that a rule found at one place. A :class:`Finding` is made of it and the rule's attributes.
 
     Attributes:
         message: One line with the value found. Strings from the model are not escaped.

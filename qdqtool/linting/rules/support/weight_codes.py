@@ -106,7 +106,7 @@ class WeightCodes:
 def weight_codes(context: RuleContext, entry: QdqNode) -> WeightCodes | None:
     """Return a sample of the codes of the weight that a Q or DQ reads; None if there is no readable weight.
 
-    Also None for large weights with codes of less than a byte, and if the scale does not fit the weight.
+    Return None also for large weights with codes of less than a byte, and if the scale does not fit the weight.
     """
     stored = entry.data.initializer if entry.data is not None else None
     fmt = format_of(entry.quantized_type)

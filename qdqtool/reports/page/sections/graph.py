@@ -52,7 +52,7 @@ def _measured(layer: Layer | None) -> tuple[str, ...]:
 
 
 def _start(nodes: tuple[OutlineNode, ...], layers: dict[str, Layer]) -> int:
-    """Return the number of the noisiest layer, the first center of a large graph; 0 if no noise is known."""
+    """Return the number of the noisiest layer, where the view of a large graph begins; 0 if no noise is known."""
     noise = {number: layers[node.name].noise_share or 0 for number, node in enumerate(nodes) if node.name in layers}
     return max(noise, key=lambda number: noise[number], default=0)
 
