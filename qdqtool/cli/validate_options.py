@@ -128,7 +128,7 @@ def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, A
         code = EXIT_FINDINGS if settings.fail_on != "never" and report.reaches(settings.fail_on) else 0
         _print(report, options, passed=not code and not report.unreadable)
         if settings.fail_on == "never" and report.summary.errors and options["fail_on"] is None:
-            _say(f"the exit code is 0 in spite of errors: fail-on is never in {settings.source}")
+            _say(f"the exit code is 0 in spite of errors: fail-on is 'never' in {settings.source}")
     for model in report.unreadable:
         if options["output_format"] != "text" or options["statistics"] or options["write_baseline"] is not None:
             _say(f"error: {model.error}")

@@ -63,8 +63,8 @@ _PREFIXED = frozenset(
 _HELP: Mapping[str, Mapping[str, str]] = {
     "build": {
         "compute_capabilities": "GPUs to validate and to build for, as 8.6,8.9 or sm86,sm89. Without it, tensorrt-rtx "
-        "builds for those of 8.0,8.6,8.9,12.0,12.1 that have all types of the model; tensorrt builds for the GPU in "
-        "the machine.",
+        "builds for each of 8.0,8.6,8.9,12.0,12.1 that has all types of the model; tensorrt builds for the GPU in the "
+        "machine.",
         "skip_validate": "Build without validating the model for the builder's release first; the step validate "
         "still runs.",
     },

@@ -18,7 +18,7 @@ from qdqtool.linting.rules.support.words import dims, short
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS, QdqNode
 from qdqtool.models.targets import Target
 
-AXIS = Offer("safe", "writes the axis that applies without the attribute")
+AXIS = Offer("safe", "writes the default axis as an attribute")
 
 
 class AxisImplicit(Rule):

@@ -134,7 +134,7 @@ def _is_one_block(found: Blocks) -> bool:
 
 def _one_block(found: Blocks) -> Fault:
     (axis,) = found.blocked
-    message = f"one block over all of axis {axis} is a scale for each index of axis {1 - axis}"
+    message = f"one block covers axis {axis}: this is a scale for each index of axis {1 - axis}"
     entry, expected, fixes = found.entry, dims(found.scale[1 - axis : 2 - axis]), one_block_fixes(found)
     given = dims(found.scale)
     return Fault(message, entry.node, entry.scale, found=given, expected=expected, impact=CAUTION, fixes=fixes)

@@ -10,7 +10,7 @@ from qdqtool.models.graph.index.types import may_be_equal
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.targets import Target
 
-SHARED = Offer("unsafe", "reads the pair that another reader of the skip input has")
+SHARED = Offer("unsafe", "lets the Add read the pair that another reader of the skip input has")
 
 
 class ResidualBranch(Rule):

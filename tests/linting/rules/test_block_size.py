@@ -116,9 +116,9 @@ def test_a_scale_of_unknown_shape_is_not_judged():
 @pytest.mark.parametrize(
     ("shape", "scale", "axis", "kind", "words"),
     [
-        ("4,6", "1,6", 0, "int8", ("0 is a scale for each index of axis 1", "[1, 6]", "[6]")),
-        ("4,6", "4,1", 1, "int8", ("1 is a scale for each index of axis 0", "[4, 1]", "[4]")),
-        ("4,6", "4,1", 1, "float8e4m3fn", ("1 is a scale for each index of axis 0", "[4, 1]", "[4]")),
+        ("4,6", "1,6", 0, "int8", ("0: this is a scale for each index of axis 1", "[1, 6]", "[6]")),
+        ("4,6", "4,1", 1, "int8", ("1: this is a scale for each index of axis 0", "[4, 1]", "[4]")),
+        ("4,6", "4,1", 1, "float8e4m3fn", ("1: this is a scale for each index of axis 0", "[4, 1]", "[4]")),
         ("4,6", "4,1", 1, "uint8", None),
         ("4,6", "4,2", 1, "int8", None),
         ("4,4,6", "4,4,1", 2, "int8", None),
@@ -132,7 +132,7 @@ def test_one_block_of_a_matrix_is_a_scale_for_each_index_of_the_other_axis(
 
     found = findings("QA206", text)
 
-    expected = [(f"one block over all of axis {words[0]}", words[1], words[2])] if words else []
+    expected = [(f"one block covers axis {words[0]}", words[1], words[2])] if words else []
     assert [(each.message, each.found, each.expected) for each in found] == expected
     assert all((each.severity, each.effect) == ("warning", "advice") for each in found)
     assert findings("QA206", text, "onnx") == []
