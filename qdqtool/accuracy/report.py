@@ -47,7 +47,7 @@ class WorstSample:
         files: The files of the sample, relative to the folder of the data; empty if the data is not in such files.
         sqnr_db: SQNR of this sample alone; None if the baseline's output is 0 everywhere.
         max_abs: Largest absolute difference.
-        zero_reference: Whether only the baseline's output is 0 everywhere: it ranks below every sample with an SQNR.
+        zero_reference: Whether only the baseline's output is 0 everywhere; such a sample ranks below all with an SQNR.
         nonfinite: Number of elements that are NaN or infinite in one output only; such a sample ranks last.
     """
 
@@ -303,7 +303,7 @@ class BlameReport:
         left_out: Pairs that could not be switched, and why, in words.
         float_db: SQNR of the output with all pairs off against the baseline; None if not compared, or equal.
         problem: Why nothing could be measured; empty if the noise was measured.
-        causes: The parts of the quantization, the one that costs most first; empty where `quantize` measured.
+        causes: The parts of the quantization, the most costly first; empty in a report of ``quantize``.
         calibrator: The calibration method that the model records, if any.
     """
 

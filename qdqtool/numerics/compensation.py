@@ -80,7 +80,7 @@ class PairedMoments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compensation:
-    """The correction and the rounding, found on all samples, of the matrices that read the same inputs.
+    """The correction and the rounding of all matrices that read the same inputs, found on all samples.
 
     Attributes:
         factor: The Cholesky factor of the moments of the inputs, with which GPTQ rounds.

@@ -113,7 +113,7 @@ def ahead(
 def side_by_side(
     work: Callable[[Item], Result], items: Iterable[Item], by_itself: Callable[[Item], bool] = lambda _: False
 ) -> Iterator[Result]:
-    """Yield ``work(item)`` for each item, in order, on all cores but at most :data:`MOST`.
+    """Yield ``work(item)`` for each item, in order. Up to :data:`MOST` items run at the same time.
 
     Args:
         work: A function that may run in another thread, at the same time as on other items.

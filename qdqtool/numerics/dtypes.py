@@ -15,6 +15,6 @@ FLOAT64 = np.dtype(np.float64)
 FLOAT8E8M0 = np.dtype(ml_dtypes.float8_e8m0fnu)
 
 REAL_TYPES: tuple[np.dtype[Any], ...] = (FLOAT32, FLOAT16, BFLOAT16)
-"""Types that ONNX quantizes from, dequantizes to and divides in."""
+"""Types of values that ONNX quantizes, types that it dequantizes to, and types of its division."""
 
 SCALE_TYPES: tuple[np.dtype[Any], ...] = (*REAL_TYPES, FLOAT8E8M0)

@@ -17,7 +17,7 @@ from qdqtool.numerics.number_format import NumberFormat
 
 @dataclass(frozen=True, slots=True)
 class BlockLayout:
-    """The blocks of a tensor, called groups, in the order of their scales in the flattened scale.
+    """The blocks of a tensor, called groups, in the order of the flattened scales.
 
     Attributes:
         length: Extent of the blocked axis.
@@ -134,7 +134,7 @@ def scale_on_grid(x: Array, fmt: NumberFormat, granularity: Granularity, *, tole
 
 
 def _likely(peaks: Array, fmt: NumberFormat) -> Iterator[Array]:
-    """Yield the scales that give the largest magnitude of each group, or of the tensor, an end of the code range."""
+    """Yield scales with which the largest magnitude of a group, or of the tensor, gets the first or last code."""
     for peak in (peaks, np.full_like(peaks, peaks.max(initial=0.0))):
         for code in dict.fromkeys((fmt.high, abs(fmt.low))):
             yield peak / code
@@ -166,7 +166,7 @@ class _GridSearch:
         return int(self.missing.sum()) < before
 
     def _neighbors(self, given: Array) -> Iterator[Array]:
-        """Yield a scale and, if all bits must be equal, its neighbor floats: the products with codes were rounded."""
+        """Yield a scale and, if all bits must be equal, the next floats, because the values were rounded."""
         dtype = self._x.dtype
         scale = np.where(given > 0, given, 1.0).astype(dtype)
         yield scale

@@ -1,6 +1,6 @@
 """Quantize large arrays with compiled kernels on all cores, bit-equal to the NumPy code.
 
-Compiling takes about a second, but only once if numba can keep its cache. So NumPy is used until the first array of
+Compiling takes about a second, but only once if numba can keep its cache. So NumPy is used until an array with at least
 :data:`WORTH_IT` elements has the kernels compiled. From then on smaller arrays use them too. Without numba everything
 runs in NumPy.
 """

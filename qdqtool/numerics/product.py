@@ -1,7 +1,7 @@
-"""One view of the weight of every operator that multiplies: ``[groups, outputs, inputs, kernel]``.
+"""Give the weights of all products the same view: ``[groups, outputs, inputs, kernel]``.
 
 Conv stores ``[M, C/group, k1, ...]``, ConvTranspose ``[C, M/group, k1, ...]``, MatMul and Gemm ``[K, N]``, Gemm with
-``transB`` ``[N, K]``. The canonical view ``[groups, outputs, inputs, kernel]`` is the same for all of them.
+``transB`` ``[N, K]``. The canonical view is the same for all of them.
 """
 
 from dataclasses import dataclass

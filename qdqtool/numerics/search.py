@@ -48,7 +48,7 @@ def supports(scheme: QuantScheme) -> bool:
 
 
 def least_error(x: Array, scheme: QuantScheme, rule: ScaleRule) -> tuple[QuantParams, Array]:
-    """Find a scale with nearly the least squared error for each group. Scales of integers do not shrink the values.
+    """Find a scale with nearly the least squared error for each group; integer scales do not shrink the values.
 
     Args:
         x: float32 or float16, of any shape; C-contiguous arrays are faster.

@@ -75,7 +75,7 @@ class CalibrationUsed:
         forced_for: What the ranges do not match: ``model``, ``data`` (of the measurement), ``samples`` (their number).
         given: How a range file of another tool was used; None for any other source.
         repeated: Number of samples that equal an earlier one; 0 if the samples were not read.
-        held_back: In weight-only modes: number of hold-out samples, which only measured.
+        held_back: In weight-only modes: number of hold-out samples, which only measure the accuracy.
         from_file: Whether ``source`` is a ranges file that `calibrate` wrote; ``samples`` were run when it was written.
         chosen: Id of the calibrator that ``auto`` chose for the whole model by its outputs. ``auto`` if it chose for
             each tensor, and empty for other methods.

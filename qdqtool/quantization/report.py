@@ -150,7 +150,7 @@ class WeightScales:
         tensor: Name of the weight.
         graph: Scope of the weight; empty for the main graph.
         format: Number format of the weight.
-        axis: The axis of the channels: the axis of the scales. With blocks, it is the other axis with the most scales.
+        axis: The axis of the channels: the axis of the scales; with blocks, the unblocked axis with the most scales.
         channels: Number of channels.
         grouped: Neighboring channels that share a point; the last point may have fewer.
         smallest: The smallest magnitude of the scales in each point, with 4 significant digits: ``0.01 0.0125``. It is

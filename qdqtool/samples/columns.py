@@ -22,7 +22,7 @@ from qdqtool.samples.sample import LABELS, Sample
 from qdqtool.samples.signature import InputSpec
 
 _BLOCK = 1 << 27
-"""Bytes of the rows that are kept of an array in Fortran order. Each further block reads the file once more."""
+"""Bytes of rows of an array in Fortran order that are in memory. Each further block reads the file once more."""
 _CHUNK = 1 << 24
 """Bytes that are read at once for a block."""
 
@@ -233,7 +233,7 @@ class RowReader:
         return np.ascontiguousarray(self._block[first - self._first : self._next - self._first])
 
     def _fortran(self, first: int, count: int) -> Array:
-        """Return rows of an array that stores one element of all rows after the other."""
+        """Return rows of an array in Fortran order: the first element of all rows is stored first."""
         size, lines = self._column.dtype.itemsize, math.prod(self._inner)
         line = self._column.shape[0] * size
         found: Array = np.empty((lines, count), self._column.dtype)

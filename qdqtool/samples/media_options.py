@@ -28,7 +28,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "layout": get_args(Layout),
     "pixel_range": get_args(PixelRange),
 }
-"""The legal values of the attributes of images that are choices."""
+"""The legal values of each attribute of images that is a choice."""
 RANGES: tuple[str, ...] = get_args(SampleRange)
 
 IMAGES = "Images"
@@ -38,11 +38,11 @@ SOUND_AND_TEXT = "Sound and text"
 SMALLEST_RATIO = 0.01
 _MOST_CHANNELS = 3
 _MOST_HERTZ = 4_000_000
-"""Above this, resampling a piece of a file takes hundreds of megabytes, and more than soxr can count near 2^31."""
+"""Above this rate, resampling a piece takes hundreds of megabytes; near 2^31, soxr cannot count the values."""
 _MOST_VALUES = 1 << 26
-"""Values of a window of sound in time: 256 MiB in float32."""
+"""Largest number of values of a window of sound along time: 256 MiB in float32."""
 _MOST_TOKENS = 1 << 20
-"""Tokens of a sample of text."""
+"""Largest number of tokens of a sample of text."""
 
 
 def _word(attribute: str, metavar: str) -> Kind:

@@ -44,7 +44,7 @@ LARGEST_RUN = 1 << 26
 """Largest size of the weights, in bytes, of a model that is run to try example shapes."""
 
 _Size = int | str | tuple[str, int]
-"""A dimension: its extent, its symbol, or the input and the axis where it has none."""
+"""A dimension: its extent, its symbol, or the input and the axis if it has neither."""
 
 _Product = tuple[NodeView, ProductOp, tuple[int, ...]]
 
@@ -83,7 +83,7 @@ def shapes_hint(
 def _sized(
     index: ModelIndex, name: str, dims: Sequence[Dim] | None, sizes: dict[_Size, int], open_sizes: list[_Size]
 ) -> list[_Size]:
-    """Return the dimensions of an input; those without an extent get a usual one in ``sizes``."""
+    """Return the dimensions of an input, and add a usual extent to ``sizes`` for each dimension without one."""
     rank, axis, channels = _first_layer(index.view.main.values[name], index)
     declared: Sequence[Dim] = dims if dims is not None else (None,) * (rank or 2)
     found = [dim if dim is not None else (name, place) for place, dim in enumerate(declared)]
@@ -101,7 +101,7 @@ def _sized(
 
 
 def _assignments(sizes: Mapping[_Size, int], open_sizes: Sequence[_Size]) -> Iterator[Mapping[_Size, int]]:
-    """Yield sizes of all dimensions, the usual ones first, then those with few others."""
+    """Yield sizes for all dimensions: first the usual sizes, then changes of one dimension, of two, and so on."""
     # A mask is as long as the cache and the new tokens together.
     sums = map(sum, itertools.combinations(dict.fromkeys(sizes.values()), 2))
     others = [*sums, 256, 512, 1]
@@ -123,7 +123,7 @@ class _Trial:
                 self._session = stack.enter_context(Session(index.model, Profile.LEAN))
 
     def problem(self, shapes: Shapes, values: Values) -> str:
-        """Return what is wrong with shapes and values of inputs; empty for nothing."""
+        """Return the fault of shapes and values of inputs; empty if there is none."""
         shapes = {**self._given, **shapes}
         if self._is_sound:
             wrong = ModelIndex.of(fix_inputs(self._index.model, shapes).model).types.contradictions_of_inferred

@@ -1,7 +1,7 @@
 """Seeded random values of inputs.
 
-Floats are normal: in the range of the first Q that reads the input, where there is one, else standard
-normal. Integers that index a table stay inside it, 8-bit integers take their whole range, and all others lie between 0
+Floats are normally distributed: in the range of the first Q that reads the input, or standard normal if there is no
+such Q. Integers that index a table stay inside it, 8-bit integers take their whole range, and all others lie between 0
 and 9; booleans are drawn evenly.
 
 The range matters: a model that was calibrated on images from 0 to 1 clips half of the values of a standard normal

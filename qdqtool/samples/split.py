@@ -77,7 +77,7 @@ NOT_RECORDED = "resumed from a file that does not list the hold-out samples"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuringData:
-    """The samples on which accuracy is measured. One of the last three attributes is set and tells their kind.
+    """The samples on which accuracy is measured. One of the last three attributes is set, and shows their kind.
 
     Attributes:
         feeds: The samples.
@@ -93,7 +93,7 @@ class MeasuringData:
 
 
 def measuring_part(feeds: Feeds, split: Split) -> MeasuringData:
-    """Return the hold-out samples of calibration data. Without usable ones, return other samples, and the reason.
+    """Return the hold-out samples of calibration data. If none are usable, return other samples, and the reason.
 
     A sample that equals a selection sample does not count as a hold-out sample.
     """

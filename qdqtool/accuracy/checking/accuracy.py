@@ -35,7 +35,7 @@ MIN_SAMPLES = 2
 """Smallest number of samples that are run, however large the model is."""
 
 ENOUGH = 1 << 23
-"""After this many values of quantized tensors no further sample is run, so that this costs less than calibration."""
+"""No further sample is run after this many values of quantized tensors, to cost less than calibration."""
 
 WORST = 5
 
@@ -45,8 +45,8 @@ class MeasuredModel:
     """A quantized model that is measured.
 
     Attributes:
-        make: Makes the model after the session of the float model was closed, so that one model is in memory.
-        plan: Its pairs.
+        make: Makes the model, when the session of the float model is closed: only one model is in memory.
+        plan: The pairs of the model.
         written: The pairs of the written model if their scales differ from ``plan``; None if it is the same model.
     """
 
@@ -62,7 +62,7 @@ def measure_accuracy(before: Model, after: MeasuredModel, data: MeasuringData, r
     quantized tensors. The quantized model runs in the reference session: the numbers follow ONNX's definition.
 
     Returns:
-        The accuracy. If the reference cannot run the quantized model, it has only a ``problem`` in words.
+        The accuracy. If the reference cannot run the quantized model, the accuracy has only a ``problem`` in words.
     """
     index, feeds = runs.index_of(before), data.feeds
     written = {placement.slot: placement for placement in after.written or ()}
@@ -95,7 +95,7 @@ def measure_accuracy(before: Model, after: MeasuredModel, data: MeasuringData, r
 
 @dataclass(slots=True, eq=False)
 class _Pair:
-    """One measured placement, with the placement that is written, and the error and the zeroed values so far."""
+    """A measured placement, the same placement in the written model, its error, and the counts of its values."""
 
     placement: Placement
     written: Placement
@@ -152,7 +152,7 @@ class _Pair:
 def _expected(
     index: ModelIndex, observer: Observer, results: list[Value], pairs: list[_Pair], feeds: Feeds
 ) -> list[Mapping[str, Array]]:
-    """Run the float model and return its outputs by sample; meanwhile count the error of each pair."""
+    """Run the float model, count the error of each pair, and return the outputs by sample."""
     expected: list[Mapping[str, Array]] = []
     kept = 0
     for number, sample in enumerate(feeds):

@@ -26,8 +26,8 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.rounding import step_widths, unit_roundoff
 
 ROUNDINGS = 4
-"""Number of roundings between a weight and its dequantized code: of the reciprocal or the scale, the quotient, the
-product, and one more for tools that keep scales in double precision."""
+"""Number of roundings between a weight and its dequantized code. The reciprocal or the scale, the quotient and the
+product are rounded. Tools that keep scales in double precision round once more."""
 
 
 @dataclass(slots=True)
@@ -40,8 +40,8 @@ class Boundary:
         baseline: The tensor of the baseline.
         fmt: Format of the quantized tensor.
         is_weight: Whether the tensor is a constant.
-        is_bias: Whether it is a bias in the steps of the sums that it is added to: no scale could fit it better.
-        bounds: What the Q does in place of a Relu or Clip, which the tensor of the baseline does not show.
+        is_bias: Whether the tensor is a bias; its scale is not chosen, but given by the sums that it is added to.
+        bounds: Bounds that the Q imposes in place of a Relu or Clip; the tensor of the baseline is not clipped to them.
         error: Error of the dequantized tensor against the baseline.
         max_steps: Largest distance from the baseline, in quantization steps.
         sum_steps: Sum of the distances, in quantization steps.
@@ -92,7 +92,7 @@ class Boundary:
 
     @property
     def is_judged_by_data(self) -> bool:
-        """Whether codes are not the nearest, but chosen with data as the model notes; then another check applies."""
+        """Whether the model notes that data chose the codes, which need not be the nearest: another check applies."""
         return bool(self.bad_weights) and self.by_data is not None
 
     @property
@@ -188,7 +188,7 @@ class _Distances:
     Attributes:
         quotient: The float values divided by their scale, float64.
         steps: Distance in steps, float64; 0 where either value is not finite.
-        roundoff: Unit roundoff of the coarser type: that of the values or that of the scale.
+        roundoff: Unit roundoff of the coarser of two types: the type of the values and the type of the scale.
     """
 
     quotient: Array
@@ -239,7 +239,7 @@ def find_boundaries(index: ModelIndex, matcher: BaselineMatcher) -> tuple[list[B
 
 
 def _is_bias(index: ModelIndex, entry: QdqNode) -> bool:
-    """Return whether stored codes are biases whose scale is the scale of the input times that of the weight."""
+    """Return whether stored codes are biases whose scale is the product of the scales of the input and the weight."""
     scale = index.constant(entry.scale) if entry.scale is not None and not entry.is_quantize else None
     for use in entry.uses:
         op = ops.product(use.node)
@@ -255,7 +255,7 @@ def _is_bias(index: ModelIndex, entry: QdqNode) -> bool:
 
 
 SAME_SCALE = 1e-3
-"""How far the scale of a bias may be from the product of the two scales, as a share: tools round it differently."""
+"""Largest relative difference of the scale of a bias from the product of the two scales: tools round differently."""
 
 
 def _codes(index: ModelIndex, entry: QdqNode) -> Value | None:

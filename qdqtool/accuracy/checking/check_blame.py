@@ -44,8 +44,8 @@ class BaselineMatcher:
 
     Nodes are matched by structure first, as ``diff`` does, so that a renamed tensor is found, and a name that moved to
     another tensor causes no wrong match. The other nodes are matched by name. Tools may rename the output of a
-    quantized node, and the bodies of a node are named after its output. So an unknown name is tried again without the
-    suffixes that tools append.
+    quantized node, and a control-flow body is named after the output of its node. So an unknown name is tried again
+    without the suffixes that tools append.
     """
 
     def __init__(self, baseline: GraphView, model: GraphView) -> None:
@@ -61,9 +61,9 @@ class BaselineMatcher:
         }
 
     def of(self, qdq: QdqIndex, entry: QdqNode) -> Iterator[Value]:
-        """Yield candidates: inputs of the consumers' counterparts, the output of the producer's, then by name.
+        """Yield candidates: inputs of the matched consumers, the output of the matched producer, then matches by name.
 
-        By name: the tensor with the same name, the input of the node with the same outputs, the name without a suffix.
+        Names match a tensor with this name, an input of the node with the same outputs, or the name without a suffix.
         """
         readers = qdq.readers(entry) if entry.is_quantize else [entry]
         uses = [use for reader in readers for use in reader.uses]
@@ -87,7 +87,7 @@ class BaselineMatcher:
         return Tap(tap.output, tuple(self._hop(hop) for hop in tap.hops), tap.stacked)
 
     def _read_by_match(self, use: Use) -> Value | None:
-        """Return the counterpart of an input: that of the same index of the baseline node that matches the consumer."""
+        """Return the input with the same index of the node in the baseline that matches the consumer."""
         counterpart = self._matched.get(use.node)
         return counterpart.input(use.index) if counterpart is not None else None
 
@@ -151,7 +151,7 @@ def _plain(name: str) -> Iterator[str]:
 
 NAMED, LEAST_SHARE, RUNS, SAMPLES = 5, 0.05, 40, 4
 """Largest number of layers that are named, smallest share of the noise that such a layer makes, largest number of runs,
-and of samples in a run."""
+and largest number of samples in a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class BlameRequest:
     Attributes:
         always: Whether layers are named even if all gates on outputs hold.
         tick: Called after each run with the number of runs so far, and the largest number of runs.
-        clipping: The share of clipped values of each Q whose range clips much.
+        clipping: The share of values that a Q clips, for each Q that clips many.
         calibrator: The calibration method that the model records, if any.
     """
 

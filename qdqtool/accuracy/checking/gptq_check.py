@@ -1,8 +1,8 @@
 """Check that a weight whose codes were chosen with data (GPTQ) has not changed since.
 
 There are two conditions. The mean squared error against the baseline must be the one that the model notes: a changed
-scale, moved codes or another baseline give another error. And the error of an output channel must not exceed what GPTQ
-can cause (:mod:`qdqtool.numerics.gptq`), independent of the note.
+scale, moved codes or another baseline give another error. And the error of an output channel must not exceed the
+largest error that GPTQ can cause (:mod:`qdqtool.numerics.gptq`), independent of the note.
 
 Such codes are not the nearest ones, so a limit of half a step does not apply. But the error of the chosen codes against
 the float weight is known exactly, and the model notes it. If a check finds another error, the weight was changed.
@@ -97,7 +97,7 @@ class GptqCheck:
         noted: The note of the model.
         rms_steps: Largest root mean square distance of an output channel, in steps.
         float_type: Type of the baseline's weight.
-        scale_type: Type of the scale: the model computes in no coarser type, whatever the note says.
+        scale_type: Type of the scale; the model computes in this type or a finer one, even if the note differs.
     """
 
     noted: NotedRounding
@@ -134,7 +134,7 @@ class GptqCheck:
         return ""
 
     def _roundoff(self) -> float:
-        """Return the roundoff of float32, in which both errors are computed; if types differ, of the coarser type."""
+        """Return the unit roundoff of both errors: of float32, in which they are computed, or of a coarser type."""
         if self.float_type == self.noted.float_type:
             return 2.0**-24
         noted = min(_roundoff(self.noted.float_type), _roundoff(self.scale_type))

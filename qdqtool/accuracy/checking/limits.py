@@ -23,7 +23,7 @@ class OutputGate:
     Attributes:
         name: Its name in reports.
         is_asked_for: Whether the gate is active only if the user gave a limit.
-        finds_layers: Whether a failed gate names layers: noise of float outputs can be measured by layer.
+        finds_layers: Whether a failure names layers, whose noise can be measured only at float outputs.
     """
 
     name: str
@@ -32,7 +32,7 @@ class OutputGate:
 
 
 ACCURACY = OutputGate("accuracy", is_asked_for=False)
-"""Lets 6 dB pass."""
+"""It passes outputs with 6 dB or more."""
 
 MIN_SQNR, MIN_COSINE = OutputGate("min-sqnr"), OutputGate("min-cosine")
 MIN_AGREEMENT = OutputGate("min-agreement", finds_layers=False)

@@ -143,7 +143,7 @@ class Deviation:
         agreement: Counts of equal elements, for outputs that are not floats.
         variation: How floats vary over the samples.
         samples: The errors of single samples, for float outputs.
-        shapes: The two shapes in the first sample where they differ, that of the reference last; None where none do.
+        shapes: The two shapes in the first sample where they differ, the reference's last; None if they never differ.
     """
 
     maker: QdqNode | None
@@ -180,7 +180,7 @@ class Deviation:
 
     @property
     def exact(self) -> bool:
-        """Whether every element is equal, and every shape."""
+        """Whether all elements and all shapes are equal."""
         return self.error.exact and self.agreement.equal == self.agreement.elements
 
     def result(self, name: str, nonfinite: int) -> OutputResult:

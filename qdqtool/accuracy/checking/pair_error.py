@@ -1,4 +1,4 @@
-"""Measure the error of a Q on its own input, and what explains this error.
+"""Measure the error of a Q on its own input, and find the facts that explain it.
 
 A scale that does not fit is valid in ONNX, so neither our own core nor the constants of the DQ can show it. The values
 that the Q reads show it: a far too large scale makes every value 0, and a far too small scale clips every value. In
@@ -29,15 +29,15 @@ MASK = -5e3
 left out: one of them would be the whole signal."""
 
 MAX_TENSORS = 64
-"""Largest number of tensors that are searched for one that a Softmax reads."""
+"""Largest number of tensors that are searched for a tensor that a Softmax reads."""
 
 LEAST_DB = {2: 0.25, 4: 3.0, 6: 3.0}
 """Lowest SQNR in dB of a pair that fits its tensor, by the bits of the format. If the largest of 3,000 normal values is
 at the end of the range, int2 gives 1 dB and int4 gives 16 dB."""
 
 LEAST_DB_OF_8_BITS = 6.0
-"""The same for formats of 8 and more bits. In models that are well made, no pair on real data was below 15.7 dB, and
-nearly all are above 25. A scale that is 1000 times too large or too small gives 0 dB in any integer format."""
+"""Lowest SQNR in dB for formats of 8 or more bits. In models that are well made, no pair on real data was below 15.7
+dB, and nearly all are above 25. A scale that is 1000 times too large or too small gives 0 dB in any integer format."""
 
 MOST = 0.5
 
@@ -45,8 +45,8 @@ COUNTED_BITS = 8
 """Largest number of bits for which codes are counted."""
 
 MIN_CHANNEL_SHARE = 1e-4
-"""A channel is judged by itself if its power is at least this share of the mean power of the channels. Dead
-channels of trained networks are at 1e-8 and below, and no scale for them matters."""
+"""A channel is judged by itself if its power is at least this share of the mean power of the channels. Dead channels of
+trained networks are at 1e-8 and below, and their scales do not matter."""
 
 
 @dataclass(slots=True, eq=False)
@@ -128,7 +128,7 @@ class PairError:
         self._count_codes(made)
 
     def _outside(self) -> float:
-        """Return the error in scales that only clipping explains: rounding is off by half of the widest step."""
+        """Return the error, in scales, beyond which a value was clipped; rounding is off by half of the widest step."""
         # 2**-6 allows for roundings of the arithmetic.
         return float(step_widths(np.asarray(self.fmt.high, FLOAT64), self.fmt)) * (0.5 + 2.0**-6)
 
@@ -205,7 +205,7 @@ class PairError:
 
     @property
     def vanished_share(self) -> float:
-        """Share of the values that are not 0 and became 0."""
+        """Share of all values that became 0 without being 0 before."""
         return self.vanished / max(1, self.elements)
 
     @property
@@ -216,7 +216,7 @@ class PairError:
 
 
 def leads_to_softmax(entry: QdqNode) -> bool:
-    """Return whether a Softmax reads what a Q or DQ makes, also through other operators but not through a product."""
+    """Return whether a Softmax reads the result of a Q or DQ, directly or through other operators than products."""
     seen: set[Value] = set()
     waiting = [entry.output]
     while waiting and len(seen) < MAX_TENSORS:
@@ -234,7 +234,7 @@ def leads_to_softmax(entry: QdqNode) -> bool:
 
 
 def _kept(values: Array, *, is_masked: bool) -> Array:
-    """Return which values are compared: finite values, without masks unless all values are masks."""
+    """Return which values are compared: all finite values except masks, or the masks if there are no other values."""
     kept = np.isfinite(values)
     masks = kept & (values <= MASK) & is_masked
     return kept & ~masks if masks.any() and (kept & ~masks).any() else np.asarray(kept)

@@ -219,7 +219,7 @@ def differing(left: Array, right: Array) -> Array:
 
 
 def largest(array: Array) -> tuple[int, ...]:
-    """Return the index of the first largest element; for a mask, that of the first true element."""
+    """Return the index of the first largest element; for booleans, the index of the first true element."""
     return tuple(int(i) for i in np.unravel_index(int(np.argmax(array)), array.shape))
 
 
@@ -239,7 +239,7 @@ LARGEST_MODEL = (1 << 31) - (1 << 20)
 
 
 class ConstantNodes:
-    """The Q and DQ nodes with constant results: their inputs are constants, or codes that another of these Q makes."""
+    """The Q and DQ nodes with constant results: their inputs are constants, or codes that another such Q makes."""
 
     def __init__(self, index: ModelIndex, entries: Iterable[QdqNode]) -> None:
         self._index = index

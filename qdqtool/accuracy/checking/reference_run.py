@@ -31,7 +31,7 @@ from qdqtool.samples.feeds import Feeds, Progress
 from qdqtool.samples.sample import Sample, sample_digest
 
 MUCH_CLIPPED = 0.05
-"""A range that is chosen for the least squared error clips less than 1 in 100 values of a normal distribution."""
+"""From this share on, a Q clips many values; a range of least squared error clips below 1 % of normal values."""
 
 
 class CheckJob:
@@ -110,7 +110,7 @@ class CheckJob:
 
     @property
     def clipping(self) -> dict[QdqNode, float]:
-        """The share of clipped values of each Q that clips many values of the baseline, or whose error clipping makes.
+        """The share of clipped values of each Q that clips many baseline values, or whose error is mostly clipping.
 
         After one Q has clipped the values, a later Q may clip nothing more.
         """
@@ -154,7 +154,7 @@ class CheckJob:
     def _add_outputs(
         self, origin: SampleOrigin, watcher: "_Watcher", results: Run, floats: Run
     ) -> tuple[dict[str, Array], dict[str, Array]]:
-        """Count the outputs of one sample; return them by name, and those of the baseline."""
+        """Count the outputs of one sample, and return the outputs of the model and of the baseline by name."""
         found: dict[str, Array] = {}
         wanted: dict[str, Array] = {}
         for output in self.outputs:

@@ -1,4 +1,4 @@
-"""Whether a model gives the same outputs in a second run of the same sample."""
+"""Test whether a model gives the same outputs in a second run of the same sample."""
 
 from collections.abc import Iterable, Iterator, Mapping
 

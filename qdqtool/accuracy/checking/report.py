@@ -63,9 +63,9 @@ class OutputResult:
         max_steps: Largest difference in steps of the DQ that makes the output; None without a DQ.
         exact: Whether every element is equal; None without a baseline.
         agreement: Share of the elements that are equal, for an integer or boolean output; None for others.
-        zero_reference: Whether the values that it is compared with are all 0, so that it has no SQNR.
+        zero_reference: Whether the reference is 0 everywhere, so that the output has no SQNR.
         other_shapes: Samples for which the two shapes differ; they are left out.
-        differing_shapes: The shape and that of the reference in the first of them.
+        differing_shapes: The shapes of the output and of the reference in the first such sample.
         worst_samples: The samples that are furthest off, the worst first; empty for outputs that are no floats, and for
             exact ones.
         sample_sqnr: How the SQNR of single samples is distributed; None without a baseline, and for outputs that are no
@@ -129,7 +129,7 @@ class BoundaryResult:
         node: Label of the QuantizeLinear, or of the DequantizeLinear of a packed weight.
         graph: Its scope; empty for the main graph.
         tensor: Name of the tensor in the baseline.
-        kind: ``activation``, ``weight``, or ``bias`` for a bias in the steps of the sums that it is added to.
+        kind: ``activation``, ``weight``, or ``bias`` for a bias with the scale of the sums that it is added to.
         format: Number format.
         granularity: Which elements share a scale, in words.
         max_steps: Largest distance of the dequantized value from the baseline, in quantization steps.

@@ -1,4 +1,4 @@
-"""The error of each sample and of each channel at one output: one SQNR of all values hides those that are lost."""
+"""Measure the error of each sample and each channel of an output; one SQNR over all values hides lost ones."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTLIER_DB = 6.0
 _QUANTILES = {"min_db": 0, "lower_quartile_db": 0.25, "median_db": 0.5, "upper_quartile_db": 0.75, "max_db": 1}
 
 FEWEST = 4
-"""Fewer samples with an SQNR have no outliers: their median says little."""
+"""With fewer samples that have an SQNR, none is an outlier, because their median is unreliable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class SampleErrors:
         del self.worst[MOST:]
 
     def lower_quartile(self, negligible: float) -> float | None:
-        """Return the SQNR that three quarters of the samples exceed, at least; None if no sample has one.
+        """Return the largest SQNR that at least three quarters of the samples reach; None if there are no samples.
 
         Args:
             negligible: A sample with at most this error counts as exact.
@@ -112,8 +112,8 @@ LEAST_VALUES = 16
 """Neighbors on an axis are judged together until they have so many values: single values of a good model are near 0."""
 
 FEW_PARTS, LOST_SHARE = 20, 0.25
-"""Of at most 20 parts, each counts. Of more parts, a quarter may be lost: some states of an LSTM and most anchors of a
-detector are always near 0."""
+"""If an output has at most 20 parts, none may be lost. If it has more, a quarter may be lost: some states of an LSTM
+and most anchors of a detector are always near 0."""
 
 VARIES_DB = 30.0
 """A reference varies if its power is less than 30 dB above the power of the part that changes with the sample.
@@ -142,7 +142,7 @@ class ChannelErrors:
 
     @classmethod
     def of(cls, shape: Sequence[int]) -> list[ChannelErrors]:
-        """Begin to count the axes that may hold channels: the last, and the first that is not the batch."""
+        """Make empty counts for the axes that may hold channels: the last axis, and the first axis after the batch."""
         axes = [axis for axis in dict.fromkeys((min(1, len(shape) - 1), len(shape) - 1)) if axis >= 0]
         return [cls(axis, *np.zeros((4, shape[axis]))) for axis in axes]
 
@@ -156,11 +156,11 @@ class ChannelErrors:
         self.values += squares.size // max(1, squares.shape[self.axis])
 
     def lost(self, constant: Array, limit: float, negligible: float) -> str:
-        """Return which parts of the output are lost; empty if none are, or too few.
+        """Return which parts of the output are lost; empty if too few or no parts are lost.
 
         Args:
             constant: The part of ``sum(a**2)`` that is the same in all samples, by element.
-            limit: SQNR in dB that a part must exceed. A part that is the same in all samples has none.
+            limit: SQNR in dB that a part must exceed. A part that is the same in all samples counts as lost.
             negligible: A part with at most this error is not lost.
         """
         step = -(-LEAST_VALUES // max(1, self.values))

@@ -1,4 +1,4 @@
-"""The worst output of a check, the one furthest from that of the float model, and the judgement on the check."""
+"""Find the worst output of a check, which is furthest from the float model, and judge the check."""
 
 import math
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ def _rank(output: OutputResult) -> float:
 
 
 def _is_limited(check: CheckReport) -> bool:
-    """Return whether a limit holds for every output that is not exact; one on agreement is none for float outputs."""
+    """Return whether each output that is not exact has a limit; for floats, a limit on agreement does not count."""
     limits = ON_OUTPUTS & {gate.name for gate in check.gates}
     differing = [output for output in check.outputs if not output.exact]
     if limits == {"min-agreement"}:
@@ -47,7 +47,7 @@ def _is_limited(check: CheckReport) -> bool:
 
 
 def judge_check(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
-    """Yield the failure of a check, or what a user should know, or that it passed.
+    """Yield the failure of a check, its warnings, or a judgement that it passed.
 
     Args:
         check: The report of the check.

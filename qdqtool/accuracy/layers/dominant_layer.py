@@ -32,7 +32,7 @@ LARGEST_SHARE = 0.01
 """A layer is small if it has at most this share of the multiply-accumulates, and of the weights, of all layers."""
 
 LEAST_GAIN_DB = 3.0
-"""Smallest gain of the worst output: such a layer makes as much noise as all others together."""
+"""Smallest gain of the worst output. With this gain, the layer makes as much noise as all others together."""
 
 LEAST_GAIN_ON_ONE_DB = 1.5
 """Smallest gain on one sample with which the search continues. It is lower because samples differ."""
@@ -73,7 +73,7 @@ def find_dominant_layer(
 
 
 def with_dominant_in_float(recipe: Recipe, record: Sequence[PreparationStep]) -> Recipe:
-    """Return the recipe with the layer that a calibration recorded in float, unless the user disables that."""
+    """Return the recipe with the recorded dominant layer in float, unless the user disables that."""
     layer = recorded_dominant(record) if recipe.preparation.float_layer else None
     if layer is None:
         return recipe

@@ -52,7 +52,7 @@ class Fallback:
 
 
 NO_FALLBACK = Fallback("", "", {}, {})
-"""No layer can have it."""
+"""A fallback format that no layer can have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +93,8 @@ def fallback_shares(costs: Sequence[Cost], bits: FormatBits) -> tuple[float, ...
     """Return the cost of each layer in the fallback format; :func:`shares` returns the cost in float.
 
     Multiply-accumulates and weights cost a part of their cost in float, in proportion to the additional bits of the
-    format (at least one). The share in the number of layers stands for the change of types: full if activations are
-    quantized, else 0.
+    format (at least one). The share in the number of layers represents the changes of types. It counts fully if
+    activations are quantized, and else not at all.
     """
     more = max(bits.fallback - bits.quantized, 1)
     part = more / max(bits.unquantized - bits.quantized, more + 1)

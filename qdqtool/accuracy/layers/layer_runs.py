@@ -1,4 +1,4 @@
-"""Open the search for layers that stay in float, and the measurement of layers, for a model that is planned."""
+"""Open the search for float layers, or the measurement of layers, for a planned model."""
 
 import hashlib
 import math
@@ -29,23 +29,23 @@ from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.sample import sample_digest
 
 SAMPLES, MOST_SAMPLES, FEW = 8, 32, 4
-"""The number of samples that a layer is measured on, the largest number that a search compares states on, and the
-number on which a search measures each layer alone.
+"""Number of samples on which a layer is measured, largest number on which a search compares states, and number on which
+a search measures each layer alone.
 
 A search with 8 samples on a face detector kept 0.7 dB less on test data than on its own samples. With 32 samples it
-kept 0.2 dB less, with 3 layers in float instead of 5. If the last number was 2, some searches on small networks found
-no model for a goal that can be reached."""
+kept 0.2 dB less, with 3 layers in float instead of 5. With 2 as the last number, some searches on small networks missed
+an accuracy target that can be reached."""
 
 SHARE = 2
 """A search compares candidates on a part of the samples: one in this many, within the limits above."""
 
 RUNS_PER_SAMPLE = 36
-"""Largest number of runs of one sample in a search, for each calibration sample. With 12, a search on a MobileNetV3
-ended 2.7 dB below its goal; it reaches that with 30, and takes 1.1 times the seconds of ``calibrate``."""
+"""Largest number of runs of single samples in a search, divided by the number of calibration samples. With 12, a search
+on a MobileNetV3 ended 2.7 dB below its target. With 30 it reaches the target, in 1.1 times the time of `calibrate`."""
 
 LEAST_RUNS = 20
-"""Number of runs of one sample for each layer that a search may take in any case: about four to measure the layer
-alone, the others for two exact trials. With 6, searches on eight layers ended 1 to 8 dB below goals that can be
+"""Number of runs of single samples, for each layer, that a search may always take. About four measure the layer alone,
+and the others allow two exact trials. With 6, searches on eight layers ended 1 to 8 dB below targets that can be
 reached."""
 
 

@@ -14,9 +14,9 @@ unseen samples.
 Two figures have equal weight: the SQNR over all samples, which the samples with the most noise decide, and the mean
 SQNR of single samples, which usual samples decide. Reports print the first.
 
-A gain counts only if it is larger than its standard error, since one sample can make it. On a classifier of files in
-fp8, ``mse`` gained 3.7 dB on 26 samples, with a standard error of 5.2 dB, and lost 5.6 dB on other samples. If ``mse``
-is within one standard error of the best method, ``mse`` is chosen.
+A gain counts only if it is larger than its standard error, since one sample can make it. On a classifier of file types
+in fp8, ``mse`` gained 3.7 dB on 26 samples, with a standard error of 5.2 dB, and lost 5.6 dB on other samples. If
+``mse`` is within one standard error of the best method, ``mse`` is chosen.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,19 +64,19 @@ MIN_SAMPLES_IF_LARGE = 4
 """The smallest number of samples that are run on a model with many values."""
 
 MOST_BYTES = 1 << 22
-"""The most bytes of inputs and outputs of samples that are kept in memory; larger samples mean fewer samples."""
+"""The most bytes of inputs and outputs of samples that are kept in memory. If samples are larger, fewer are run."""
 
 ENOUGH_VALUES = 1 << 25
 """The number of values of activations that suffices: larger models run fewer samples, but at least
 :data:`MIN_SAMPLES_IF_LARGE`."""
 
 EARLY, HOPELESS_DB = 4, 1.5
-"""All methods run on one sample in ``EARLY``. A method that is ``HOPELESS_DB`` worse than the best one there is not run
-on the others."""
+"""All methods run on one sample in ``EARLY``. A method that is ``HOPELESS_DB`` worse than the best one on these samples
+is not run on the other samples."""
 
 LEAST_GAIN_DB = 0.5
-"""Smallest gain over ``auto`` for another method. The final scales come from all samples, and those of a fold from half
-of them: five networks gained 0.2 to 0.5 dB on the folds, and lost a mean of 0.2 dB on other samples."""
+"""Smallest gain over ``auto`` for another method. Smaller gains are unreliable, since a fold has half of the samples:
+five networks gained 0.2 to 0.5 dB on the folds, and lost 0.2 dB on average on other samples."""
 
 LEAST_SQUARES = "mse"
 """The preferred method: like ``auto``, it judges each tensor by its squared error."""

@@ -2,7 +2,7 @@
 
 Noise powers at the outputs approximately add up, so the noise of a group of layers bounds the noise of each member. The
 noisiest group is cut in two until it is one layer. One half is run, and the other half is assumed to make the rest of
-the noise. A layer that is named was always run alone.
+the noise. Every layer that is named was run alone.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class _Halving:
         return [*self.found, *self.groups]
 
     def named(self) -> Sequence[_Group]:
-        """Return the layers to name: single layers that were run, even if the search ended before they were found."""
+        """Return the layers to name: every group of one layer that was run, even if the search ended early."""
         single = [each for each in self.known if each.was_run and len(each.layers) == 1]
         enough = [each for each in single if self.share(each) > self.budget.least]
         return sorted(enough, key=lambda each: -each.noise)[: self.budget.most]

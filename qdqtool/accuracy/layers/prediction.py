@@ -1,8 +1,8 @@
 """The states of a search, and predictions of their noise from the noise that each layer makes alone.
 
 Noise powers at the outputs approximately add up. In a measured state, the share of a layer in the sum of all powers is
-its share in the noise. (On a detector, a worse predictor was the difference that a layer makes when the others are
-quantized: it also changes how errors of other layers round.)
+its share in the noise. (On a detector, a prediction from the difference between all layers and all but one layer
+quantized was worse, because one layer also changes how errors of other layers round.)
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -72,7 +72,7 @@ StateKey = tuple[tuple[Layer, ...], tuple[Layer, ...]]
 ALL_QUANTIZED: StateKey = ((), ())
 
 EFFICIENT = 0.5
-"""A larger step is taken if its gain for its cost is at least this part of the best one."""
+"""A larger step is preferred if its ratio of gain to cost is at least this part of the best ratio."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ class SearchState:
 
 
 def best_step(state: SearchState, better: Sequence[SearchState]) -> SearchState:
-    """Return the step with the largest gain, among those whose gain for their cost is near the best."""
+    """Return the step with the largest gain among those whose ratio of gain to cost is near the best ratio."""
 
     def efficiency(each: SearchState) -> float:
         return (state.shortfall_db - each.shortfall_db) / (each.share - state.share)
@@ -110,8 +110,8 @@ def best_step(state: SearchState, better: Sequence[SearchState]) -> SearchState:
 
 
 LEAST_LEFT = 0.05
-"""Smallest share of the noise that is predicted to remain after moves: predicted differences may add up to all
-noise."""
+"""The noise predicted after moves is at least this share of the present noise, because predicted differences may add up
+to all of it."""
 
 NEARLY_DB = 1.0
 """An exchange is tried if each output is predicted to miss the goal by at most this."""
@@ -152,7 +152,7 @@ class Prediction:
     def up(self, moves: Sequence[Move]) -> list[Move]:
         """Return moves that together are predicted to reach the goal, at most one for each layer.
 
-        They are chosen one after the other: each has the largest gain for its cost after the earlier ones.
+        They are chosen one after the other: each has the largest ratio of gain to cost after the earlier ones.
         """
         saved, prices, noise = self._saved(moves), self._prices(moves), self._noise
         numbers = np.array([move.number for move in moves])
@@ -167,7 +167,7 @@ class Prediction:
         return chosen
 
     def down(self, moves: Sequence[Move]) -> list[Move]:
-        """Return moves to lower levels that are predicted to keep the goal, chosen by saving for their noise."""
+        """Return moves to lower levels that should keep the goal, by the ratio of saved cost to added noise."""
         most, added = self._signal / 10 ** (self._goal_db / 10), -self._saved(moves)
         load = (added / most).max(axis=1, initial=0.0) / -self._prices(moves)
         chosen, noise = dict[int, Move](), self._noise

@@ -62,7 +62,7 @@ class Switch:
         off: The value for a pair that is off.
         kind: ``activations``, ``weights`` or ``biases``.
         source: The Q of an activation, the DQ of stored codes, or the node that reads another constant.
-        per_channel: Makes the value with one scale for each channel; None where there is one for each, or no channel.
+        per_channel: Makes the weight with one scale for each channel; None if it has such scales, or no channels.
     """
 
     name: str
@@ -95,7 +95,7 @@ class QdqSwitches:
         return dict.fromkeys(range(len(self.switches)))
 
     def per_channel(self) -> "QdqSwitches":
-        """Return the same model whose weights have one scale for each channel where they are on."""
+        """Return the same model, in which a weight that is switched on has one scale for each channel."""
         finer = [each if each.per_channel is None else replace(each, on=each.per_channel()) for each in self.switches]
         return replace(self, switches=finer)
 

@@ -97,7 +97,7 @@ class FloatSearch:
                 return
 
     def frontier(self) -> tuple[SearchState, ...]:
-        """Return the states for which no other state is as good in both cost and SQNR, without the float model.
+        """Return the states that no other state equals or beats in both cost and SQNR. The float model is left out.
 
         They are sorted: each state has a higher cost and a higher SQNR than the one before.
         """
@@ -200,7 +200,7 @@ class FloatSearch:
         return Prediction(levels, self._noise(levels), powers, goal_db)
 
     def _ordered(self, moves: Sequence[Move], state: SearchState, goal_db: float) -> list[Move]:
-        """Sort the moves by predicted gain for their cost: first the best move of each layer, then all others."""
+        """Sort the moves by the ratio of predicted gain to cost: first the best move of each layer, then all others."""
         efficiencies = self._prediction(self._levels(state), goal_db).efficiencies(moves)
         order = [moves[number] for number in np.argsort(-efficiencies, kind="stable")]
         firsts = {move.number: move for move in reversed(order)}

@@ -33,7 +33,7 @@ class AccuracyGoal:
 
         Args:
             worst_db: SQNR of its worst output; None if no output has noise.
-            loss: Loss of its metric. A NaN keeps no limit.
+            loss: Loss of its metric. A NaN misses every limit.
         """
         found = math.inf if worst_db is None else worst_db
         # NaN or infinity in an output keeps no goal.

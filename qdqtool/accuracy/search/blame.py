@@ -14,7 +14,7 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.running.own_evaluator import has_large_weights
 
 FAIR_DB = 30.0
-"""If the worst output has less than this, layers are named; otherwise only a layer with more noise than all others."""
+"""Layers are named if the worst output has less SQNR; otherwise only a layer with more noise than all others."""
 
 NAMED = 3
 """Largest number of layers that are named."""
@@ -23,8 +23,8 @@ LEAST_SHARE, TIMES_EVEN = 0.1, 2.0
 """A layer is named if it makes this share of the noise, and at least twice the mean share of a layer."""
 
 MANY_VALUES = 1 << 26
-"""Approximate number of values of activations that all runs compute: for a ResNet-50 about six runs, which take 2.4 of
-42 CPU seconds."""
+"""Approximate number of values of activations that all runs compute. For a ResNet-50, these are about six runs, which
+take 2.4 of 42 CPU seconds."""
 
 IN_PARTS = "the model runs in parts, and to measure layers keeps all weights in memory, float and rounded"
 

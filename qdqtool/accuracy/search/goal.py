@@ -100,7 +100,7 @@ class Goal(ABC):
 
     @abstractmethod
     def missed(self) -> GateError:
-        """Return the error of a goal that no model keeps."""
+        """Return the error to raise if no model keeps the target."""
 
     @abstractmethod
     def measurements(self) -> Mapping[StateKey, StateMeasurement]:

@@ -55,7 +55,7 @@ def require_samples(sources: PlanSources) -> None:
 
 
 def require_labels(metric: RequestedMetric, model: Model, sources: PlanSources, recipe: Recipe) -> None:
-    """Check that the model has the output, and the data the labels, that a metric needs.
+    """Check that the model has the output that a metric needs, and that the data has the labels.
 
     One sample is read: of the validation data, or else of the calibration data.
 

@@ -1,4 +1,4 @@
-"""The target that a task metric loses little, and that every output keeps an SQNR if there is such a limit too.
+"""The target for the loss of a task metric, and for the SQNR of every output if it has a limit too.
 
 The search by noise at the outputs proposes states. The metric, measured on the selection samples in the session of the
 search, decides when to stop.
@@ -173,7 +173,7 @@ def refuse_chance(name: str, chance: str | None) -> None:
 def metric_missed(
     limits: AccuracyGoal, best: Best, session: LayerRuns, runs: MetricRuns, reference: Score
 ) -> GateError:
-    """Return the error of a goal that no model keeps."""
+    """Return the error to raise if no model keeps the target."""
     limit, measure = limits.max_metric_loss, runs.measure
     assert limit is not None
     settings = (session.of_kind(constants=each) for each in (False, True))

@@ -1,7 +1,7 @@
 """The steps of ``quantize`` that make a quantized model from a plan, and its accuracy on samples that chose nothing.
 
-The ranges of the written model come from all samples. On hold-out samples it would therefore look better than on other
-data. So another model is measured there: the result of the same steps with ranges of the selection samples only.
+The ranges of the written model come from all samples. So the written model looks better on hold-out samples than on
+other data. Therefore another model is measured there: the result of the same steps with ranges of selection samples.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def require_valid(
         source: The model that it was made from. The message says if ``source`` has the same errors.
         target: The target of the model.
         lossy: Scope and name of each tensor for which the caller reports that most of its values are lost. If an
-            outlier was clipped, the tensor after it does not fill the calibrated range, which QN504 reports. For these
+            outlier was clipped, a later tensor does not fill its calibrated range, and QN504 reports that. For these
             tensors QN504 is not refused.
         hint: How the user can fix faults that ``source`` already has, besides the rule's remedy.
 
@@ -187,7 +187,7 @@ def measure_cost(
 
 
 def _rehearsal(plan: QuantPlan, index: ModelIndex, steps: QuantizeSteps) -> tuple[QuantPlan, Ranges] | None:
-    """Return the plan with ranges of the selection samples, or None if it is the same or nothing was held out."""
+    """Return the plan with ranges of the selection samples; None if they are the same or nothing was held out."""
     ranges, measuring = steps.inputs.ranges, steps.inputs.measuring
     if ranges is None or ranges.choosing is None or measuring is None or not measuring.held_back:
         return None

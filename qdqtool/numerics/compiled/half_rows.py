@@ -71,7 +71,7 @@ float_row, float_vector = compiled(_float_row), compiled(_float_vector)
 
 
 def _integer_rows(x: Array, scale: Array, bounds: Any, out: Array, rows: Any) -> None:
-    """Quantize rows with one scale each. ``rows``: first, last + 1, rows and elements in a group, elements in a row."""
+    """Quantize rows with one scale each; ``rows``: first row, end, rows and elements in a group, elements in a row."""
     first, last, per_group, group, step = rows
     for row in range(first, last):
         start = (row // per_group) * group + (row % per_group) * step
@@ -80,7 +80,7 @@ def _integer_rows(x: Array, scale: Array, bounds: Any, out: Array, rows: Any) ->
 
 
 def _integer_vectors(x: Array, scale: Array, bounds: Any, out: Array, rows: Any) -> None:
-    """Quantize rows, one scale per element. ``rows``: first, last + 1, rows and scale rows in a group, their ratio."""
+    """Quantize rows, one scale per element; ``rows``: first row, end, rows in a group, scale rows in it, ratio."""
     first, last, per_group, blocks, height = rows
     for row in range(first, last):
         integer_vector(x[row], scale[(row // per_group) * blocks + (row % per_group) // height], bounds, out[row])

@@ -235,7 +235,7 @@ def _result(batch: Batch, future: Future[Answer], scheduler: str) -> Answer | No
 
 
 async def _find(files: ModelFiles, dask_worker: Any) -> bool:
-    """Return whether a worker has the model; use a thread, so that the worker can answer during the digests."""
+    """Return whether a worker has the model. A thread computes the digests, so that the worker can still answer."""
     return await asyncio.to_thread(find_copy, files, Path(dask_worker.local_directory)) is not None
 
 

@@ -1,4 +1,4 @@
-"""Recognize one product that computes queries, keys and values of an attention, which are split after it."""
+"""Recognize a product that computes queries, keys and values of an attention and is split after it."""
 
 from qdqtool.models import ops
 from qdqtool.models.graph.index.constants import Constants

@@ -1,4 +1,4 @@
-"""Turn a plan into graph edits: add the nodes and constants of each Q/DQ pair, and redirect the inputs that read it."""
+"""Turn a plan into graph edits: add the nodes and constants of each Q/DQ pair, and redirect inputs to the pair."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,7 +63,7 @@ class PlacementEdits:
             self._add_pair(placement, value)
 
     def _packable(self, value: Value) -> onnx.TensorProto | None:
-        """Return the constant whose codes are stored, or None: a stored tensor, or one computed by small operators."""
+        """Return the constant whose codes are stored (a stored tensor, or computed by small operators), or None."""
         if self.storage is not WeightStorage.PACKED or value.is_output:
             return None
         stored = self.index.constants.direct(value)
@@ -192,7 +192,7 @@ def has_zero_point(params: QuantParams) -> bool:
 
 
 def quantize_attributes(params: QuantParams) -> dict[str, Any]:
-    """Return the attributes of the Q only: the type, without a zero point; the precision, for float8e8m0 scales."""
+    """Return the attributes that only a Q has: type (without a zero point) and precision (float8e8m0 scales)."""
     attributes: dict[str, Any] = {}
     if not has_zero_point(params):
         attributes["output_dtype"] = params.scheme.format.onnx_type

@@ -36,9 +36,8 @@ def share_scales(
     Args:
         entries: The slots, in the order of the placements.
         placements: The placement of each slot with its own parameters; per-tensor in a group.
-        size: Takes the number of a slot in a group, and returns the largest magnitude of its range. The scale cannot
-            replace
-            this, because it is 1 if all values are 0.
+        size: Takes the number of a slot in a group, and returns the largest magnitude of its range. The scale does not
+            show this magnitude, because it is 1 if all values are 0.
     """
     found = list(placements)
     leaders = largest_members([entry.range_group for entry in entries], size)

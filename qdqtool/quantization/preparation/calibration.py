@@ -148,7 +148,7 @@ class Calibrated:
         feeds: The samples that were run; None if the ranges come from a file.
         split: The division into selection and hold-out samples; None if the ranges come from a file.
         resumed: Number of samples that an interrupted run had finished.
-        method_trial: The effect of other calibration methods than that of the recipe; None if none was tried.
+        method_trial: The effect of the calibration methods that were tried; None if none was tried.
     """
 
     prepared: Prepared
@@ -245,7 +245,7 @@ def prepared_for(recipe: Recipe, model: Model, feeds: Feeds, runs: FloatRuns) ->
 
 
 def runs_for(recipe: Recipe) -> FloatRuns:
-    """Return runs of a float model whose one session returns all tensors that calibration or quantization reads."""
+    """Return runs of a float model; their session returns all tensors that calibration or quantization reads."""
 
     def read(index: ModelIndex) -> Iterator[Value]:
         yield from (value for value, _ in product_inputs(index))

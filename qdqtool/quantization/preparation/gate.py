@@ -93,7 +93,7 @@ class PreparationGate:
 
 
 def _relative_error(before: Array, after: Array) -> float:
-    """Return the norm of the difference over the norm of the tensor; infinity in the cases of outputs."""
+    """Return the norm of the difference over the norm of the tensor; infinity in the same cases as for outputs."""
     reference, other = before.astype(np.float64), after.astype(np.float64)
     if not np.isfinite(_distance(reference, other)):
         return float("inf")
@@ -103,7 +103,7 @@ def _relative_error(before: Array, after: Array) -> float:
 
 
 def _multiplied(array: Array, factors: Factors | None, axis: int) -> Array:
-    """Return a copy with channels multiplied: an array of the session would keep all its memory alive."""
+    """Return a copy with channels multiplied. A view would keep the whole memory of the session alive."""
     if factors is None or array.ndim < 2 or array.shape[axis] != factors.size:
         return array.copy()
     shape = [1] * array.ndim

@@ -106,7 +106,7 @@ class PlanInputs:
     used: CalibrationUsed | None = None
 
     def used_for(self, planned: Planned) -> CalibrationUsed | None:
-        """Return the origin of the ranges, with the use of a given file; without ranges, the use of the data."""
+        """Return the origin of the ranges with the use of a given file; without ranges, how the data was used."""
         if self.used is not None:
             return self.used if planned.given is None else replace(self.used, given=planned.given)
         if self.feeds is None or self.choosing is None:

@@ -58,9 +58,9 @@ def prepare(
 
     Args:
         model: The float model; it is not changed.
-        feeds: The selection samples of the calibration data. Of sharded data, those of all shards, so that the steps
-            are the same for every shard.
-        runs: Runs the model. Afterwards its session is of the prepared model.
+        feeds: The selection samples of the calibration data. For sharded data, these are the samples of all shards, so
+            that the steps are the same for every shard.
+        runs: Runs the model. Afterwards, its session holds the prepared model.
         request: The requested steps, and the quantization they are for; None for the default steps, without trials.
     """
     request = request or StepRequest(Preparation())

@@ -11,8 +11,8 @@ other fold; then the folds swap roles. So all samples judge.
 
 Few samples often show a gain by chance: a change that gained 0.3 dB on 2 samples cost a digit classifier 14 dB on
 unseen samples. So the mean gain of the samples must exceed its standard error. Measured on the five sample models and
-the five real models with 4 to 32 samples: 12 of 53 changes that were made lost more than 0.5 dB on unseen samples; with
-both rules, 2 of 39 did.
+the five real models with 4 to 32 samples: without these rules, 12 of 53 changes lost more than 0.5 dB on unseen
+samples; with both, 2 of 39 did.
 
 Pairs are placed on all weights and on all activations that are multiplied with weights: these tensors change, and their
 ranges are already known. Activations that are multiplied with no weight (both inputs of a residual Add) have the same
@@ -52,7 +52,7 @@ MIN_SAMPLES, MAX_SAMPLES = 2, 64
 """Smallest and largest number of samples to run, if there are so many."""
 
 ENOUGH_VALUES = 1 << 22
-"""Number of activation values in all samples that averages chance out; smaller models run more samples."""
+"""Number of activation values over all samples with which chance averages out. Smaller models run more samples."""
 
 OutputErrors = Sequence[Mapping[str, AccumulatedError]]
 """The errors of the outputs by name, one entry for each sample."""

@@ -102,7 +102,7 @@ def coarse_counts(histogram: Histogram, upto: float = inf) -> CoarseCounts | Non
 
     Args:
         histogram: The histogram.
-        upto: Values up to this magnitude, or more, are shown; larger values are counted as ``beyond``.
+        upto: At least the values up to this magnitude are shown; those above the last bin count as ``beyond``.
 
     Returns:
         The counts, or None if all values are zeros.

@@ -83,7 +83,7 @@ class CollectedRanges(ABC):
     """The merged ranges of a collector: on all samples, and on the selection samples only.
 
     Attributes:
-        unreadable: Why a tensor could not be read in every sample; such a tensor is treated as unseen.
+        unreadable: Why a tensor could not be read in at least one sample; such a tensor is treated as unseen.
     """
 
     def __init__(self, keys: Iterable[TensorKey], *, holds_back: bool) -> None:
@@ -93,7 +93,7 @@ class CollectedRanges(ABC):
 
     @property
     def ranges(self) -> dict[TensorKey, TensorRange]:
-        """The ranges of the merged samples. A tensor that could not be read in every sample has no range."""
+        """The ranges of the merged samples. A tensor that could not be read in a sample has no range."""
         return self._readable(self._ranges)
 
     @property

@@ -43,7 +43,7 @@ MAX_RANGES_BYTES = 1 << 28
 def encode_ranges(ranges: Ranges) -> bytes:
     """Encode ranges as indented JSON.
 
-    The file of a complete calibration has no ranges of selection samples: only a resumed one needs them.
+    The file of a complete calibration has no ranges of selection samples: they serve only to resume a calibration.
     """
     record, part = ranges.record, ranges.part
     choosing = None if part is None or part.is_whole else ranges.choosing

@@ -200,7 +200,7 @@ class SequentialMoments:
             samples = _affordable(samples)
 
     def _products(self, slot: Slot) -> dict[NodeKey, str]:
-        """Return the products of a matrix, each with the name of its activation; empty unless all read the same one."""
+        """Return the products of a matrix with the name of their activation; empty unless all read the same one."""
         found: dict[NodeKey, str] = {}
         for use in slot.uses or ():
             reader = None if slot.scope or use.scope else self._nodes.get(use.node)

@@ -159,7 +159,7 @@ SOUND = FileKind(noun="sound file", common=(".wav", ".flac", ".ogg"))
 
 
 def only_inside(folder: Path, files: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the files, which must be regular files in the folder: whoever made it may not choose what else is read.
+    """Return the files, all regular and in the folder: links in a folder must not make other files readable.
 
     Raises:
         UsageError: A file is a link out of the folder, a pipe, a device, or a link to nothing.

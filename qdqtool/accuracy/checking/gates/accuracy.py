@@ -1,6 +1,6 @@
 """The gate on outputs that needs no limit: an error of more than half the output means that the output is lost.
 
-It is the gate of last resort, and has one limit for every model: 6 dB for floats, chance for integers. A lower
+Every model has the same limit: 6 dB for float outputs, and more agreement than by chance for integer outputs. A lower
 ``--min-sqnr`` lowers it too, to 0 dB at least.
 """
 
@@ -22,12 +22,12 @@ LEAST_DB = 6.0
 """SQNR of a float output where the error is half of it."""
 
 PART_DB = 20.0
-"""Channels and samples may have this many dB less than ``--min-sqnr`` asks of the output, but always more than 0 dB. In
-models that are well made they had up to 16.6 dB less (docs/developers/measurements.md)."""
+"""Channels and samples may have this many dB less than the limit of ``--min-sqnr``, but always need more than 0 dB. In
+well-made models, they had up to 16.6 dB less (docs/developers/measurements.md)."""
 
 STEP = 2.0**-8
 """An output with a known bound passes if its error is at most this share of the bound: one step of 8 bits. On some data
-all scores are near 0."""
+all scores are near 0, and have a low SQNR without a fault."""
 
 LEAST_ERROR = 2.0**-20
 """An output with at most this error may be constant: a reference near 0 may be only float32 rounding."""
@@ -78,7 +78,7 @@ def _faults(
 
 
 def _fault(result: OutputResult, deviation: Deviation, bound: float | None, least: float) -> str:
-    """Return why nothing is left of an output; empty where something is, or where nothing was compared."""
+    """Return why an output is lost; empty if it is not lost, or if nothing was compared."""
     error = deviation.error
     if error.elements and error.nonfinite == error.elements:
         return "its reference is NaN or infinite everywhere, so that nothing was compared"
@@ -109,7 +109,7 @@ def _lost_part(result: OutputResult, deviation: Deviation, bound: float | None, 
 
 
 def _too_far(result: OutputResult, deviation: Deviation, least: float) -> str:
-    """Return that an output has less than the least SQNR; a reference as small as roundings has no SQNR to keep."""
+    """Return the fault of an output below the least SQNR; empty if its reference is as small as rounding errors."""
     fault = distance_fault(result, least)
     if result.zero_reference or result.sqnr_db is None or not fault or deviation.error.max_abs <= LEAST_ERROR:
         return ""

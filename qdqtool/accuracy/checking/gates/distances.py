@@ -87,8 +87,8 @@ def distance_gates(compared: ComparedOutputs, limits: Gates) -> Iterator[GateRes
 def distance_fault(result: OutputResult, limit: float) -> str:
     """Return why a float output misses a limit in dB; empty if the output reaches the limit.
 
-    An output whose reference is 0 everywhere has no SQNR. The limit for its largest error is then that of a signal of
-    magnitude 1: ``10**(-limit / 20)``.
+    An output whose reference is 0 everywhere has no SQNR. Its largest error must then be at most ``10**(-limit / 20)``,
+    the limit for a signal of magnitude 1.
     """
     if result.exact:
         return ""
@@ -150,7 +150,7 @@ def _least(
     faults: Mapping[str, str],
     **words: str,
 ) -> GateResult:
-    """Return the result of a gate on some outputs, which also fails for those that it could not judge."""
+    """Return the result of a gate on some outputs. The gate also fails for outputs that it could not judge."""
     unjudged = list(compared.missing)
     if not judged and not unjudged:
         unjudged = ["there is no output that it could judge"]

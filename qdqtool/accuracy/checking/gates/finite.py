@@ -1,6 +1,6 @@
-"""The gate on outputs: no NaN or infinity that the baseline does not have at the same place, and none in a scale.
+"""The gate on NaN and infinities. An output may have them only where the baseline has them, and a scale may have none.
 
-A scale is judged by itself, since its fault may not reach the outputs: for example, a Q turns NaN into a code.
+A scale is judged separately, since its fault may not reach the outputs: for example, a Q turns NaN into a code.
 """
 
 from collections.abc import Iterator

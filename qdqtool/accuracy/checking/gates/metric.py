@@ -13,8 +13,8 @@ from qdqtool.accuracy.task_metrics.measure import coarse
 def results(evidence: Evidence) -> Iterator[GateResult]:
     """Judge the loss of the metric against the limit, for each comparison that was made.
 
-    Without a limit, the gate of the model is in the report only if it fails: if the loss is large by the module of the
-    metric. Nobody knows what is large for a function of the user.
+    Without a limit, the gate of the model is reported only if the loss exceeds the limit that the metric's module
+    defines. A function of the user has no such limit.
     """
     metric, limit = evidence.metric, evidence.job.gates.max_metric_loss
     if metric is None:

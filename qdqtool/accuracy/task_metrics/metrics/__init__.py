@@ -38,7 +38,7 @@ class TaskMetric(Protocol):
         """Return the loss that one of ``predictions`` predictions makes, or None if a loss can have any size."""
 
     def large_loss(self, reference: float, predictions: int) -> float:
-        """Return the largest loss that passes a check without a limit; samples must show more than noise to exceed it.
+        """Return the largest loss that passes a check without a limit; noise of the samples alone is smaller.
 
         Args:
             reference: The metric of the float model.

@@ -51,7 +51,7 @@ class Perplexity:
         return LARGE_LOSS if predictions else math.inf
 
     def chance(self, value: float, predictions: int, classes: int) -> str | None:
-        """Return why the perplexity is no better than the number of classes, which guessing gives; None if it is."""
+        """Return why the perplexity is no better than guessing (the number of classes); None if it is better."""
         del predictions
         # A NaN is no better than chance.
         if value < classes:

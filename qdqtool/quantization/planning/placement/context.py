@@ -23,7 +23,7 @@ from qdqtool.quantization.planning.placement.proposal import Kind, ProposedSlot,
 
 @dataclass(frozen=True, slots=True)
 class UseClaim:
-    """A claim, which is the request that input ``index`` of ``node`` reads ``value`` dequantized."""
+    """A claim of a node: its input ``index`` should read ``value`` dequantized."""
 
     node: NodeView
     index: int

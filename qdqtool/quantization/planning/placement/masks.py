@@ -4,9 +4,9 @@ One value of -10000 in a tensor makes an int8 step of 79; every score becomes 0,
 useless. A Softmax reads such tensors, so they stay float from the mask to the Softmax.
 
 Linear attention divides by the sum of its weights: ``q (k' v) / (q k' 1)``, where a Relu makes the factors. One scale
-rounds small queries and keys to 0. If all of a row become 0, the quotient is a number over nearly 0. On an EfficientViT
-with random weights and int8 in all other layers, the outputs had 1.9 dB with these products in int8, and 14.8 dB with
-them in float. In float8, which represents small numbers, it makes no difference (11.8 and 11.9 dB).
+rounds small queries and keys to 0. If all values of a row become 0, the divisor is nearly 0. On an EfficientViT with
+random weights and int8 in all other layers, the outputs had 1.9 dB with these products in int8, and 14.8 dB with them
+in float. In float8, which represents small numbers, it makes no difference (11.8 and 11.9 dB).
 
 The output of a Softmax has the bound 1. For a floating-point format this bound is the better scale. Its steps shrink
 with the values, so data far below the bound loses nothing, and no calibration method can clip the one attention weight

@@ -100,7 +100,7 @@ class ProposedSlot:
         scheme: Number format and granularity.
         reason: Why the pair is proposed, as text.
         bound: The largest possible magnitude of the tensor, if that decides the scale; None to use the data.
-        peaked: Whether the few largest values matter most, so that no method may clip them because they are few.
+        peaked: Whether the few largest values matter most; a method must not clip them only because they are few.
         range_group: Slots with the same number share one scale, the largest of the group; None for a separate scale.
     """
 

@@ -6,8 +6,8 @@ no pairs. All other operators compute in float, and a pair before them would onl
 
 TensorRT moves the Q after a Concat to its inputs. If another product also reads an input of the Concat quantized, as in
 a U-Net, this tensor has two Q nodes. With two scales it is written as codes and as float; with one scale it is written
-as codes only. This needs no further pair, only the same scale. It is not the default: the largest range of the group
-gives the scale of all, and tensors with smaller ranges lose resolution.
+as codes only. One scale needs no further pair. It is not the default, because the largest range of the group gives the
+scale of all, and tensors with smaller ranges lose resolution.
 """
 
 import functools

@@ -147,8 +147,8 @@ def _granularity(
 def fitting_block(extent: int, asked: int, target: Target) -> int | None:
     """Return the block size for an axis: the requested size, halved until it divides the extent.
 
-    TensorRT refuses a shorter last block. If a single block spans the axis, it dequantizes the weight in a separate
-    kernel (measured with TensorRT for RTX 1.7). Halving keeps powers of two, for which kernels exist.
+    TensorRT refuses a shorter last block. If a single block spans the axis, TensorRT dequantizes the weight in a
+    separate kernel (measured with TensorRT for RTX 1.7). Halving keeps powers of two, for which kernels exist.
 
     Args:
         extent: Number of elements along the reduction axis.

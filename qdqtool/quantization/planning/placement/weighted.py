@@ -47,7 +47,7 @@ def decide_weighted(
 
 
 def leave_tiny(decisions: dict[NodeView, Decision], context: PlacementContext) -> None:
-    """Replace, in place, the claims of layers that are too small to gain by the reason to skip them.
+    """Replace claims in ``decisions``: a layer that is too small to gain gets the reason to skip it.
 
     Claims are kept in three cases: grouped convolutions, which have special kernels; a model with tiny layers only,
     which is made for experiments; and operators that the user named.
@@ -62,7 +62,7 @@ def leave_tiny(decisions: dict[NodeView, Decision], context: PlacementContext) -
 
 
 def _counts(decision: Decision) -> bool:
-    """Return whether a layer is quantized or left out by name; so excluding large layers keeps tiny ones in float."""
+    """Return whether a layer is quantized or excluded by name: excluding large layers keeps tiny ones in float."""
     return (
         decision.code in {"accuracy", "excluded", "fallback"} if isinstance(decision, Reason) else decision is not None
     )

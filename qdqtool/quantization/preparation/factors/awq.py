@@ -79,7 +79,7 @@ def awq_factors(products: Sequence[TriedBlockProduct], alpha: float) -> Factors:
     """Return the factors of one rescaling point, computed from the first half of the rows (``choosing``).
 
     Args:
-        products: The products that read the tensor of the point; without repeats they have as many channels.
+        products: The products that read the tensor; each input channel, or group of ``repeat``, has one factor.
         alpha: From 0 to 1; 0 gives factors of 1.
     """
     sizes = [np.abs(each.choosing).mean(axis=0).reshape(-1, each.repeat).mean(axis=1) for each in products]

@@ -88,11 +88,11 @@ MIGRATIONS = (0.25, 0.5, 0.75, 1.0)
 """Exponents to try."""
 
 RANDOM_MIGRATIONS = (0.25,)
-"""Those for random inputs, whose ranges are not those of real inputs: the weights decide more.
+"""Exponents to try with random inputs. Their ranges are not the ranges of real inputs, so the weights decide more.
 
-Measured with ranges of random inputs, in dB with all exponents, without equalization, and with this one: boxes of
-`face_slim_320` on drawn faces 15.4, 17.0, 18.1, its scores 23.1, 27.7, 27.8, `digits_depthwise/uneven` 26.0, -1.5,
-25.5, `digits_cnn` 32.2, 32.2, 31.4.
+SQNR in dB with ranges of random inputs, with all exponents, without equalization, and with this exponent: boxes of
+``face_slim_320`` on drawn faces 15.4, 17.0, 18.1, its scores 23.1, 27.7, 27.8, ``digits_depthwise/uneven`` 26.0, -1.5,
+25.5, ``digits_cnn`` 32.2, 32.2, 31.4.
 """
 
 DIGITS = 4
@@ -201,7 +201,7 @@ class PointNoise:
         )
 
     def _largest(self, of_inputs: Sequence[Factors]) -> Factors:
-        """Return the largest number for each channel of the point, from numbers by input channel of its readers."""
+        """Return, for each channel of the point, the largest of the numbers that its readers have for this channel."""
         folded = (folded_peaks(found, repeat) for found, (_, repeat) in zip(of_inputs, self._seen, strict=True))
         return np.asarray(np.max(list(folded), axis=0), np.float64)
 

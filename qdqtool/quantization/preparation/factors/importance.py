@@ -125,7 +125,7 @@ def _stored_weights(index: ModelIndex) -> Iterator[tuple[NodeView, StoredWeight]
 
 
 def _channel_counts(view: GraphView, weights: Mapping[NodeView, StoredWeight]) -> dict[Value, int]:
-    """Return the number of channels of each tensor for which the weights determine it."""
+    """Return the number of channels of each tensor, if the weights determine this number."""
     counts: dict[Value, int] = {}
     for node in view.nodes():
         output = node.output()

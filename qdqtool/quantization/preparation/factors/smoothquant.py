@@ -28,7 +28,7 @@ CANDIDATES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 """Alphas that a search tries, besides leaving the tensor unchanged."""
 
 WORTHWHILE = 0.9
-"""Largest share of the error that may remain: about half a dB less than before. So few rows show no smaller gain."""
+"""Largest share of the error that may remain: half a dB less than before. Few rows cannot show a smaller gain."""
 
 HIGH = 127
 """Largest code of the format that a search rounds to: int8 represents every format with about 256 codes."""

@@ -35,7 +35,7 @@ class OutlierSplit:
 
     Attributes:
         bulk: The histogram of the bulk.
-        edge: Share of distant values.
+        edge: Upper end of the bulk, in the unit of the tensor; no value lies between it and the distant values.
         share: Share of distant values.
         is_mask: Whether the distant values are a mask.
     """
@@ -85,8 +85,8 @@ def _is_mask(seen: TensorRange, nearest: float) -> bool:
 
 
 LEAST_WIDTH = 2.0**-10
-"""Smallest share of the last bin over which its values are spread. The largest magnitude is often the lower bound of
-its bin, as for values of float16 tensors and the 6 of a Relu6. Sums over a bin without width would be noise.
+"""Smallest part of the last bin over which its values are spread evenly. The largest magnitude is often the lower bound
+of its bin, as for float16 tensors and the 6 of a Relu6. Sums over a bin without width would be noise.
 """
 
 

@@ -7,7 +7,7 @@ The reasons are in ``docs/explanation/calibration.md``. Three results are possib
   later data may have larger values than the calibration data.
 * ``max``: in all other cases.
 * ``mse`` over the bulk: if one scale would round nearly all values to 0, because a few outliers or a mask are far away
-  from them. The distant values are clipped; a mask is clipped only as far as it remains a mask.
+  from them. The distant values are clipped; a mask is clipped only so far that it remains a mask.
 """
 
 from qdqtool.numerics.rounding import magnitudes

@@ -55,7 +55,7 @@ class AimetEntry:
 
     @property
     def is_centred(self) -> bool:
-        """Whether zero is the middle code, or the code below it, which AIMET calls strict symmetry."""
+        """Whether the code of zero is the middle code or, in AIMET's strict symmetry, the code below it."""
         middle = -float(2 ** (self.bits - 1)) if self.kind == "int" else 0.0
         return self.kind != "int" or bool(np.isin(self.offsets, (middle, middle + 1)).all())
 

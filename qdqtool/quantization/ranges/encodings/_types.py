@@ -109,7 +109,7 @@ class ConstantScales:
             an array with the rank of the tensor, or a list ordered by output channel and then by block.
         axis: Axis of the channels or blocks; None if the file does not state it.
         block_size: Elements in a block; None without blocks.
-        problem: Why no symmetric quantizer can use them, as text that continues the tensor's name; empty if it can.
+        problem: Why no symmetric quantizer can use them, as text that continues the tensor's name; empty if one can.
     """
 
     format: str

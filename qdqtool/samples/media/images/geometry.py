@@ -122,7 +122,7 @@ def _crop(image: "Image.Image", how: ImagePreprocessing) -> "Image.Image":
 
 
 def _letterbox(image: "Image.Image", how: ImagePreprocessing) -> "Image.Image":
-    """Resize the image to fit inside the input and fill the border; rounding is that of LetterBox in ultralytics."""
+    """Resize the image to fit inside the input and fill the border, rounded as by LetterBox of ultralytics."""
     from PIL import Image
 
     height, width = how.size

@@ -113,7 +113,7 @@ def _mixed(block: Array, channels: int) -> Array:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SoundSamples:
-    """The windows of the sound files of a folder as samples. If the input has a fixed batch size, in batches.
+    """The windows of sound files as samples; if the input has a fixed batch size, a sample is a batch of windows.
 
     Attributes:
         root: The folder, or the single file.

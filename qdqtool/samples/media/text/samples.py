@@ -33,7 +33,7 @@ PARTS: dict[str, Part] = {
     "segment_ids": "types",
     "position_ids": "positions",
 }
-"""What an input with this name receives."""
+"""The part of the tokenizer output that an input gets, by the name of the input."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,8 +204,7 @@ def _padding(tokenizer: "Tokenizer", options: TextOptions) -> tuple[str, dict[st
 
 
 MOST_CHARACTERS = 1_000_000
-"""Characters of a line. The library needs 42 bytes and more for each of them, also if only the first tokens are used.
-"""
+"""Largest number of characters of a line. The library needs 42 bytes and more for each, also beyond the last token."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
