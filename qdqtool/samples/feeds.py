@@ -115,7 +115,7 @@ class Feeds:
             NoLabelsError: The data has no labels.
         """
         if self.description.seed is not None:
-            raise NoLabelsError("random inputs have no right answers to measure by", hint="name real data")
+            raise NoLabelsError("random inputs have no labels for the metric", hint="name real data")
         return replace(self, samples=labelled(self.samples, self.description.source).with_labels())
 
     def first(self, count: int) -> "Feeds":

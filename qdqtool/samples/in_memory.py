@@ -170,7 +170,7 @@ class HeldSamples:
         is_first = self.data.is_one or place.endswith(", item 0")
         problem = NoLabelsError if is_first else UsageError
         return problem(
-            f"{place} has no right answers to measure by",
+            f"{place} has no labels for the metric",
             hint=f"give them in the dict of arrays, under the key '{LABELS}'",
         )
 

@@ -219,7 +219,7 @@ class SoundOptions:
         name="sound_rate",
     )
     length: int | None = _sound_or_text(
-        "Values of a window in time, if the model leaves them open.", integer("N", 1), name="sound_length"
+        "Number of values in a window of sound, if the model leaves it open.", integer("N", 1), name="sound_length"
     )
     hop: int | None = _sound_or_text(
         "Values from the start of one window to the start of the next.  [default: the length]",

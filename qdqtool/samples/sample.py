@@ -21,7 +21,7 @@ class NoLabelsError(UsageError):
 
 def labels_taken_error(where: object) -> NoLabelsError:
     """Return the error for a request of labels if the model has an input with their name."""
-    return NoLabelsError(f"{where}: '{LABELS}' is an input of the model, so it cannot hold the right answers")
+    return NoLabelsError(f"{where}: '{LABELS}' is an input of the model, so it cannot hold the labels")
 
 
 class Sample(dict[str, Array]):
@@ -106,8 +106,8 @@ class Unlabelled:
             NoLabelsError: Always.
         """
         raise NoLabelsError(
-            f"{self.source} has no place for the right answers to measure by",
-            hint=f"save the samples as .npz, with the answers under the key '{LABELS}'",
+            f"{self.source} cannot hold labels for the metric",
+            hint=f"save the samples as .npz, with the labels under the key '{LABELS}'",
         )
 
 

@@ -87,7 +87,8 @@ class SpooledItems:
             raise self._failure
         number = len(self._places)
         self._failure = UsageError(
-            f"{self._source} was interrupted at item {number}", hint="make a new one: the remaining items are not known"
+            f"{self._source} was interrupted at item {number}",
+            hint="make a new iterator: the remaining items are not known",
         )
         try:
             item = self._take(number)

@@ -154,7 +154,7 @@ CASES = {
     ),
     "images for an unknown layout": Case(
         "calibrate rgb_channels.onnx --calib-data photos --image-preset unit -o r9.json",
-        "`--image-layout nchw` if they come before",
+        "`--image-layout nchw` if channels come before",
         then=(0, 2),  # one of the two is right
     ),
     "images in color for one channel": Case(
@@ -236,7 +236,7 @@ CASES = {
     ),
     "a loss that the samples cannot show": Case(
         "quantize float.onnx --calib-data test.npz --metric top-1 --max-metric-loss 1 -o q2.onnx",
-        "{} of that part can{}; or `--max-metric-loss {}`",
+        "{} of that part can show it{}; or `--max-metric-loss {}`",
     ),
     "a loss that no model keeps": Case(
         "quantize float.onnx --calib-data data.npz --metric metric.py:likeness --max-metric-loss 1e-9 -o q2.onnx",
@@ -280,7 +280,8 @@ CASES = {
         "did you mean `--percentile {}`?",
     ),
     "a limit below 0 dB": Case(
-        "check q.onnx --baseline float.onnx --data data.npz --min-sqnr -5", "`--min-sqnr 20` keeps it to a tenth"
+        "check q.onnx --baseline float.onnx --data data.npz --min-sqnr -5",
+        "`--min-sqnr 20` limits the error to a tenth",
     ),
     "a plan that is none": Case("insert float.onnx --plan broken.toml -o q2.onnx", "`qdqtool explain files` shows"),
     "a plan of another model": Case(

@@ -169,7 +169,7 @@ def test_a_metric_reads_labels_of_python_data():
     assert by_dict.accuracy is not None
     assert by_dict.accuracy.metric is not None
     assert by_tuples.accuracy == by_dict.accuracy
-    with pytest.raises(UsageError, match="array has no right answers to measure by"):
+    with pytest.raises(UsageError, match="array has no labels for the metric"):
         qdqtool.quantize_model(DIGITS / "model.onnx", image, metric="top-1")
 
 

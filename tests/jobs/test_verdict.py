@@ -94,10 +94,10 @@ def test_a_refusing_builder_fails(tmp_path: Path):
     [
         ("check", CHECK, sqnr(19.9), "keeps 19.9 dB, and no limit on the accuracy was given"),
         ("check", LIMITED, lambda it: it["data"].update(seed=0), "random inputs"),
-        ("check", LIMITED, lambda it: it.update(baseline=None), "compared with no float model"),
+        ("check", LIMITED, lambda it: it.update(baseline=None), "no output was compared with a float model"),
         ("check", LIMITED, lambda it: it["qdq"].update(total=0), "the model has no Q/DQ nodes"),
         ("check", LIMITED, lambda it: it.update(baseline_qdq=2), "the baseline has 2 Q/DQ nodes itself"),
-        ("check", LIMITED, lambda it: it.update(empty_limits=["--min-cosine -1"]), "keeps --min-cosine -1: it is no"),
+        ("check", LIMITED, lambda it: it.update(empty_limits=["--min-cosine -1"]), "--min-cosine -1 limits nothing"),
         ("check", LIMITED, idle("it did not run on this data"), "no sample ran 1 Q/DQ node, such as 'q'"),
         ("validate", VALIDATE, target(not_selected=79), "tensorrt: only 2 of 81 rules were selected"),
         ("validate", VALIDATE, target(lowered=2), "tensorrt: 2 errors ignored or lowered by options or settings"),

@@ -131,11 +131,11 @@ def test_labels_come_with_the_inputs_as_in_files(tmp_path: Path, data: object, s
 
 def test_data_without_labels_says_where_to_put_them() -> None:
     for data in (ROWS, [{"x": ROWS}], (row[None] for row in ROWS)):
-        with pytest.raises(NoLabelsError, match="no right answers") as caught:
+        with pytest.raises(NoLabelsError, match="no labels for the metric") as caught:
             load_feeds(hold_data(data), X).with_labels()
         assert "'labels'" in caught.value.hint
     some = [{"x": ROWS[:1], "labels": [0]}, {"x": ROWS[1:2]}]
-    with pytest.raises(UsageError, match="list, item 1 has no right answers") as refused:
+    with pytest.raises(UsageError, match="list, item 1 has no labels for the metric") as refused:
         list(load_feeds(hold_data(some), X).with_labels())
     assert not isinstance(refused.value, NoLabelsError)
     with pytest.raises(UsageError, match="'labels' has 5 rows, but the inputs have other numbers of rows: x 6"):

@@ -95,7 +95,7 @@ def test_archives_and_scripts_may_have_labels_and_single_arrays_not(tmp_path):
         assert [sample.labels.tolist() for sample in feeds[end].with_labels()] == [[n] for n in range(len(X))]
         picked = feeds[end].only([len(X) - 1]).with_labels()
         assert [sample.labels.tolist() for sample in picked] == [[len(X) - 1]]
-    with pytest.raises(NoLabelsError, match=r"d\.npy has no place for the right answers"):
+    with pytest.raises(NoLabelsError, match=r"d\.npy cannot hold labels"):
         feeds["npy"].with_labels()
 
 

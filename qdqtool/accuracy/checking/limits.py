@@ -145,7 +145,7 @@ class Gates:
                 f"{option} is {limit:g}; it must be {legal if math.isfinite(low) else 'a finite number'}",
                 hint="`--max-weight-steps inf` leaves the limit out"
                 if each.name == "max_weight_steps"
-                else "below 0 dB the error is larger than the output: `--min-sqnr 20` keeps it to a tenth"
+                else "below 0 dB the error is larger than the output: `--min-sqnr 20` limits the error to a tenth"
                 if each.name == "min_sqnr"
                 else None,
             )

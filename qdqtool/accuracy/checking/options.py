@@ -44,7 +44,7 @@ class CheckOptions:
         gates = self.gates
         gates.require_finite()
         if self.engine is not None and self.outputs is not None:
-            raise UsageError("--engine and --outputs both give what is compared", hint="leave one of them out")
+            raise UsageError("--engine and --outputs both give the outputs to compare", hint="leave one of them out")
         compares = has_baseline or self.outputs is not None or self.engine is not None
         limits = (gates.min_sqnr, gates.min_cosine, gates.max_steps, gates.min_agreement)
         if not compares and any(limit is not None for limit in limits):
@@ -61,7 +61,7 @@ class CheckOptions:
             raise UsageError("--outputs needs the data that they were computed from", hint="give `--data DATA`")
         if metric is not None and metric.needs_labels and not has_data:
             raise UsageError(
-                "--metric needs the right answers", hint="give `--data FILE.npz` with the inputs and an array 'labels'"
+                "--metric needs labels", hint="give `--data FILE.npz` with the inputs and an array 'labels'"
             )
 
 

@@ -170,7 +170,7 @@ class OutputWriter(ExitStack):
         if rows.shape[1:] != spool.inner:
             raise UsageError(
                 f"output '{name}' changes its shape from sample to sample: rows of {list(spool.inner)}, then of "
-                f"{list(rows.shape[1:])}; they make no array",
+                f"{list(rows.shape[1:])}; they do not form one array",
                 hint="save the outputs of samples of one shape at a time",
             )
         spool.file.write(np.ascontiguousarray(rows).tobytes())

@@ -214,7 +214,7 @@ class CheckJob:
         for entry, inputs, actual in self._constant.results():
             check = self.checks[entry]
             if actual is None:
-                check.problem = "its constant is larger than one model in memory may be"
+                check.problem = "its constant is too large for one model in memory"
                 continue
             compare(check, actual, inputs.get, None if entry.is_quantize else self.index.qdq.quantizer_of(entry))
             self._add_pair_error(entry, actual, inputs.get)

@@ -110,10 +110,10 @@ def _skipped(node: NodeView, value: Value | None, reason: str) -> NotObserved:
 
 def _warnings(job: CheckJob) -> Iterator[str]:
     if not job.checks and job.split is None:
-        yield "the model has no QuantizeLinear or DequantizeLinear: only its outputs were looked at"
+        yield "the model has no QuantizeLinear or DequantizeLinear: only its outputs were checked"
     if job.sinks.saved is not None and not job.gates.bounds_outputs():
         yield (
-            "no limit was given for the saved outputs: an error as large as the output is all that was asked for "
+            "no limit was given for the saved outputs: only an error as large as the output fails "
             "(--min-sqnr, --min-cosine, --min-agreement, --max-steps and --max-metric-loss set limits)"
         )
     for output in job.outputs:

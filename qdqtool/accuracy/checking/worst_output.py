@@ -70,13 +70,13 @@ def _doubts(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
     if not check.qdq.total:
         yield Judgement("numbers", "warning", "the model has no Q/DQ nodes: nothing quantized was checked")
     if check.baseline is None:
-        detail = "the outputs were compared with no float model"
+        detail = "no output was compared with a float model"
         yield Judgement("numbers", "warning", detail, "`--baseline FLOAT.onnx`")
     elif check.baseline_qdq:
         detail = f"the baseline has {plural(check.baseline_qdq, 'Q/DQ node')} itself: it is no float model"
         yield Judgement("numbers", "warning", detail, "`--baseline FLOAT.onnx`")
     for given in check.empty_limits:
-        yield Judgement("numbers", "warning", f"nearly every model keeps {given}: it is no limit")
+        yield Judgement("numbers", "warning", f"{given} limits nothing: nearly every model meets it")
     idle = [each.node for each in check.not_observed if each.reason == DID_NOT_RUN]
     if idle:
         detail = f"no sample ran {plural(len(idle), 'Q/DQ node')}, such as '{idle[0]}': nothing was measured there"

@@ -147,7 +147,7 @@ class _Switcher(SwitchBuilder):
         """Add a switch at each reader of a pair; return why that is impossible, or an empty text after success."""
         x, y = quantizer.data, entry.output
         if x is None or y is None or (x.scope is not entry.node.scope and entry.node.scope.resolve(x.name) is not x):
-            return "what its Q reads is in another scope"
+            return "the input of its Q is in another scope"
         types = self._index.types.elem_type(x), self._index.types.elem_type(y)
         if types[0] is None or types[0] != types[1]:
             return "the types in front of its Q and behind it are not known to be the same"
@@ -210,7 +210,7 @@ class _Switcher(SwitchBuilder):
         value = other.node.input(other.index)
         stored = None if value is None else self._index.constant(value)
         if holder is None or stored is None or value is None or other.node.scope.in_function:
-            self._left_out.append(f"{other.node.label}: its constant is not that of the baseline, and no pair")
+            self._left_out.append(f"{other.node.label}: its constant differs from the baseline, and cannot be switched")
             return
         uses = [use for use in value.uses if use.node is other.node and use.index == other.index]
         self._note(holder, self._constant(f"{value.name}_constant", (stored, other.plain), uses, other.node))

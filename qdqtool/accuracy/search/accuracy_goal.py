@@ -56,8 +56,8 @@ class AccuracyGoal:
             raise UsageError("--max-metric-loss limits the loss of a metric", hint="give `--metric NAME` as well")
         if not (math.isfinite(self.max_metric_loss) and self.max_metric_loss > 0):
             raise UsageError(
-                f"--max-metric-loss is {self.max_metric_loss:g}; it must be a number above 0: no number of samples "
-                "shows that nothing is lost"
+                f"--max-metric-loss is {self.max_metric_loss:g}; it must be a number above 0, because a loss of 0 "
+                "cannot be proven"
             )
 
 
@@ -73,5 +73,5 @@ def worst_db(accuracy: Accuracy | None) -> float | None:
         return float("-inf")
     if problem or not compared:
         what = problem or "no output is a float tensor of values that can be compared"
-        raise UsageError(f"an accuracy is asked for and cannot be measured: {what}")
+        raise UsageError(f"the requested accuracy cannot be measured: {what}")
     return min((output.sqnr_db for output in compared if output.sqnr_db is not None), default=None)

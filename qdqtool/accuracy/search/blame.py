@@ -26,7 +26,7 @@ MANY_VALUES = 1 << 26
 """Approximate number of values of activations that all runs compute. For a ResNet-50, these are about six runs, which
 take 2.4 of 42 CPU seconds."""
 
-IN_PARTS = "the model runs in parts, and to measure layers keeps all weights in memory, float and rounded"
+IN_PARTS = "the model runs in parts, but measuring layers needs all weights in memory, float and rounded"
 
 LEAST_RUNS, MOST_RUNS, MOST_SAMPLES = 6, 24, 8
 

@@ -56,7 +56,7 @@ def reach_goal(factory: CandidateFactory, first: Candidate, ready: Model, limits
     inputs = factory.steps.inputs
     if inputs.choosing is None:
         raise UsageError(
-            "an accuracy is asked for, and there are no samples to measure it on",
+            "there are no samples to measure the requested accuracy on",
             hint="`--calib-data DATA`, also where weights alone are quantized",
         )
     first_db, count = worst_db(first.measured.accuracy), SAMPLES

@@ -49,7 +49,7 @@ def require_samples(sources: PlanSources) -> None:
     """
     if _data_of(sources) is None and sources.validation is None:
         raise UsageError(
-            "a metric is asked for, and there are no samples to measure it on",
+            "there are no samples to measure the requested metric on",
             hint="`--calib-data DATA`, with the array 'labels' if the metric needs it; or `--validation-data DATA`",
         )
 
@@ -125,7 +125,7 @@ def refuse_coarse(limit: float, measure: Measure, parts: Sequence[DataPart]) -> 
     whole = ", a fifth of the data where they are held out" if any(each.held_back for each in parts) else ""
     raise UsageError(
         f"--max-metric-loss {limit:g}: {text}",
-        hint=f"{plural(more, 'sample')} of that part can{whole}; or `--max-metric-loss {upwards(one)}`",
+        hint=f"{plural(more, 'sample')} of that part can show it{whole}; or `--max-metric-loss {upwards(one)}`",
     )
 
 

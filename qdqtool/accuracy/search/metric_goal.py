@@ -183,11 +183,11 @@ def metric_missed(
     kind = "activations" if not activations <= weights else "weights"
     unit = f" {measure.loss_unit}" if measure.loss_unit else ""
     noise = "" if limits.min_sqnr_db is None else f", with {best.worst_db:.1f} dB at the worst output"
-    both = "" if limits.min_sqnr_db is None else f" and {limits.min_sqnr_db:g} dB"
+    both = "" if limits.min_sqnr_db is None else f" and keeps {limits.min_sqnr_db:g} dB"
     hint = "more calibration data, or another quantize mode"
     options = _options_that_are_kept(limits, best)
     return GateError(
-        f"no quantized model was found that keeps a loss of {measure.name} of at most {limit:g}{unit}{both}: with "
+        f"no quantized model was found that loses at most {limit:g}{unit} of {measure.name}{both}: with "
         f"{best.levels} it loses {best.loss:.3g}{unit}{noise}. "
         f"The {kind} limit it: a loss of {weights:.3g}{unit} with weights alone quantized, "
         f"{activations:.3g}{unit} with activations alone",

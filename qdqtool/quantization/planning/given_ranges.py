@@ -77,7 +77,7 @@ def _single(given: ConstantScales) -> Scales:
 
 def _by_channel(given: ConstantScales, shape: tuple[int, ...], axis: int) -> Scales:
     if given.block_size is not None:
-        raise ScalesProblem(f"has blocks of {given.block_size} in the file, but one scale a channel is needed")
+        raise ScalesProblem(f"has blocks of {given.block_size} in the file, but one scale for each channel is needed")
     if given.values.size == 1:
         return np.full(shape[axis], given.values.item())
     if given.values.size != shape[axis] or given.values.ndim != 1 or not _is_axis(given.axis, axis, len(shape)):
@@ -137,7 +137,7 @@ def _first_taken(ways: list[Fitted], shape: tuple[int, ...], scheme: QuantScheme
         if next(refusals(target, params, "float32", shape), None) is None:
             return granularity, scales
     if not ways:
-        raise ScalesProblem("has one block in the file, which computes in float")
+        raise ScalesProblem("has one block in the file, and such a weight computes in float")
     raise ScalesProblem(f"has {ways[0][0]} in the file, which {target.id} does not support")
 
 

@@ -169,9 +169,7 @@ def _choosing(
         return None
     found = {key: _range(entry, path) for key, entry in _by_key(entries, path).items()}
     if list(found) != list(tensors):
-        raise UsageError(
-            f"ranges {path}: the ranges of the selection samples and those of all samples are of different tensors"
-        )
+        raise UsageError(f"ranges {path}: the selection samples and all samples have ranges of different tensors")
     for key, part in found.items():
         whole = tensors[key]
         if part.count > whole.count or part.min < whole.min or part.max > whole.max:
@@ -265,11 +263,11 @@ def _require_whole(path: Path, ranges: Ranges) -> None:
     held = f"{part.done - part.start} of {samples} samples"
     if not part.is_whole:
         raise UsageError(
-            f"ranges {path} are of an interrupted calibration, with {held}",
+            f"ranges {path} come from an interrupted calibration, with {held}",
             hint="run the same calibration again: it continues where it stopped; quantizing with `--force` uses them "
             "anyway",
         )
     raise UsageError(
-        f"ranges {path} are those of a shard, with {held}",
+        f"ranges {path} come from a shard, with {held}",
         hint="join all shards: `qdqtool merge SHARD... -o RANGES`; quantizing with `--force` uses them anyway",
     )

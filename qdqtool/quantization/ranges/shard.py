@@ -53,7 +53,7 @@ def _part(name: str, ranges: Ranges) -> RangesPart:
         raise UsageError(f"{name} is no shard: it has the ranges of all samples already")
     if not ranges.part.is_whole:
         raise UsageError(
-            f"{name} is of an interrupted calibration: {ranges.part.done - ranges.part.start} of its "
+            f"{name} comes from an interrupted calibration: {ranges.part.done - ranges.part.start} of its "
             f"{ranges.part.stop - ranges.part.start} samples are done",
             hint="run the same calibration again; it continues where it stopped",
         )

@@ -196,7 +196,7 @@ def folder_labels(kind: FileKind, root: Path, files: Sequence[Path]) -> tuple[in
     """
     outside = [file for file in files if root in {file, file.parent}]
     if len(outside) == len(files):
-        raise NoLabelsError(f"{root} has no right answers to measure by", hint=_hint(kind))
+        raise NoLabelsError(f"{root} has no labels for the metric", hint=_hint(kind))
     if outside:
         raise UsageError(f"{outside[0]} lies beside the folders of the classes in {root}", hint=_hint(kind))
     classes = _classes(kind, root)

@@ -71,7 +71,7 @@ class NpzSamples:
             if f"{LABELS}.npy" not in archive.namelist():
                 keys = ", ".join(f"{name}=..." for name in names)
                 raise NoLabelsError(
-                    f"{self.path} has no right answers to measure by",
+                    f"{self.path} has no labels for the metric",
                     hint=f"add them under the key '{LABELS}', integers: numpy.savez(file, {keys}, {LABELS}=...)",
                 )
             spec = InputSpec(LABELS, np.dtype(np.int64), None)

@@ -54,7 +54,7 @@ class FolderSamples:
 
     def _labelled(self, file: Path) -> npz.NpzSamples:
         if not npz.accepts(file):
-            raise NoLabelsError(f"{file} has no place for the right answers to measure by", hint="save .npz files")
+            raise NoLabelsError(f"{file} cannot hold labels for the metric", hint="save .npz files")
         return npz.read(file, self.specs).with_labels()
 
 

@@ -72,7 +72,7 @@ class ScriptSamples:
         if labels is None:
             problem = NoLabelsError if not number else UsageError
             raise problem(
-                f"{self.function.where}, sample {number} has no right answers to measure by",
+                f"{self.function.where}, sample {number} has no labels for the metric",
                 hint=f"yield them in the dict of each sample, under the key '{LABELS}'",
             )
         return Sample(arrays, labels=labels)

@@ -114,7 +114,7 @@ def test_codes_of_few_bits_that_are_not_the_nearest_may_have_been_chosen_by_data
     chosen[3, 4] = 2
     packed, baseline = packed_matmul(nearest.astype(np.float32), chosen, onnx_type, 0.5)
     (failure,) = check_model(packed, baseline=baseline).failures
-    assert ("(GPTQ), and the model does not note it, need --max-weight-steps inf" in failure) is told
+    assert ("(GPTQ) and the model does not note it, give --max-weight-steps inf" in failure) is told
 
 
 def test_codes_made_with_a_rounded_reciprocal_pass() -> None:

@@ -328,7 +328,7 @@ def test_without_a_note_that_fits_distant_codes_fail_as_ever(made: Path, text: s
     onnx.save(model, tmp_path / "q.onnx")
     report = check_model(tmp_path / "q.onnx", baseline=made / "float.onnx")
     assert len(report.failures) == LAYERS
-    assert "the model does not note it, need --max-weight-steps inf" in report.failures[0]
+    assert "the model does not note it, give --max-weight-steps inf" in report.failures[0]
 
 
 def test_a_note_of_an_earlier_quantization_goes(made: Path, tmp_path: Path) -> None:

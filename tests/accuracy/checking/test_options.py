@@ -51,7 +51,7 @@ def test_options_that_fit(options: CheckOptions, has_baseline: bool, has_data: b
             for metric, has_baseline in ((None, True), ("top-1", False), (None, False))
         ),
         (CheckOptions(outputs=FILE), True, False, COMPUTED, "give `--data DATA`"),
-        (CheckOptions(metric="top-1"), True, False, "--metric needs the right answers", GIVE_LABELS),
+        (CheckOptions(metric="top-1"), True, False, "--metric needs labels", GIVE_LABELS),
         (CheckOptions(gates=Gates(max_metric_loss=float("nan"))), True, True, NO_NUMBER, None),
     ],
 )

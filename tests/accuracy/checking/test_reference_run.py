@@ -169,7 +169,7 @@ def test_constants_too_large_for_one_model_are_told_and_the_others_compared(monk
     found = checks(ran(model, [[1, 2]]))
     assert (found["ld"].was_checked, found["ld"].problem) == (
         False,
-        "its constant is larger than one model in memory may be",
+        "its constant is too large for one model in memory",
     )
     assert (found["wd"].elements, found["wd"].different) == (2, 0)
 

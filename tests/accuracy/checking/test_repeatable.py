@@ -58,7 +58,7 @@ def test_check_fails_with_the_cause(kind: str) -> None:
     (gate,) = (gate for gate in report.gates if gate.name == "repeatable")
     assert gate.failures == tuple(
         f"{which} gives another output 'y' in a second run of the same sample: node 'noisy' ({kind}) draws random "
-        "numbers; no number of this check means anything"
+        "numbers; the numbers of this check mean nothing"
         for which in ("the baseline", "the model")
     )
     assert report.failures[: len(gate.failures)] == gate.failures

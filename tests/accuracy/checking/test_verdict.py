@@ -152,7 +152,7 @@ def test_only_nodes_that_differ_are_differences() -> None:
 @pytest.mark.parametrize("baseline", [None, negation(), pair_model(TensorProto.INT8)])
 def test_models_without_q_are_warned_of_and_q_of_baselines_counted(model: Model, baseline: Model | None) -> None:
     report = told(job_of(model, baseline))
-    has_none = "the model has no QuantizeLinear or DequantizeLinear: only its outputs were looked at"
+    has_none = "the model has no QuantizeLinear or DequantizeLinear: only its outputs were checked"
     assert (has_none in report.warnings) is (len(model.proto.graph.node) == 1)
     assert report.baseline_qdq == (0 if baseline is None or len(baseline.proto.graph.node) == 1 else 2)
 

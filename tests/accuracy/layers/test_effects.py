@@ -227,5 +227,5 @@ def test_labels_are_missed_before_anything_is_calibrated(folder: Path) -> None:
 
     options = SensitivityOptions(recipe=MAX, metric="top-1")
     for data in (folder / "d.npz", RandomData()):
-        with pytest.raises(UsageError, match="no right answers to measure by"):
+        with pytest.raises(UsageError, match="no labels for the metric"):
             measure_sensitivity(folder / "m.onnx", data, options, never)

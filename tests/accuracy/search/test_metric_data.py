@@ -53,7 +53,7 @@ def test_a_fifth_that_is_held_back_has_to_show_the_loss(model: Model, count: int
     with pytest.raises(UsageError, match=f"one of the {ROWS * held} predictions") as refused:
         require_predictions(TOP_1, model, sources, MAX, one / 2.001)
     # More than twice as many show less than half of the loss.
-    assert refused.value.hint.startswith(f"{2 * held + 1} samples of that part can")
+    assert refused.value.hint.startswith(f"{2 * held + 1} samples of that part can show it")
     assert ("a fifth of the data" in refused.value.hint) is (count > 3)
 
 
@@ -83,7 +83,7 @@ def test_labels_without_an_element_show_nothing() -> None:
 
 @pytest.mark.parametrize("data", [None, CachedRanges(path=Path("r.json"))])
 def test_a_metric_needs_samples_to_measure_it_on(data: CachedRanges | None) -> None:
-    with pytest.raises(UsageError, match="a metric is asked for, and there are no samples to measure it on"):
+    with pytest.raises(UsageError, match="there are no samples to measure the requested metric on"):
         require_samples(PlanSources(data, trial=try_methods))
     require_samples(PlanSources(data, Path("v.npz"), trial=try_methods))
 

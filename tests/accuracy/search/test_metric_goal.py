@@ -134,7 +134,7 @@ def test_a_limit_that_the_samples_cannot_show_is_refused_with_the_number_that_ca
         "that they cannot show such a loss"
     )
     # 500 predictions, 4 in each sample.
-    assert refused.value.hint == "125 samples of that part can; or `--max-metric-loss 0.5`"
+    assert refused.value.hint == "125 samples of that part can show it; or `--max-metric-loss 0.5`"
     with pytest.raises(UsageError, match="one of the 48 predictions on the samples that measure is 2"):
         quantized(stock, tmp_path / "q.onnx", AccuracyGoal(max_metric_loss=2), validation_data=None)
     assert list(tmp_path.iterdir()) == []
@@ -201,7 +201,7 @@ def test_what_the_data_lacks_for_a_metric_is_told_before_anything_is_calibrated(
         quantize_model(stock / "m.onnx", stock / "d.npz", tmp_path / "q.onnx", coarse, never)
     for data, validation in ((stock / "d.npz", tmp_path / "x.npz"), (tmp_path / "x.npz", None), (RandomData(), None)):
         options = QuantizeOptions(recipe=MAX, metric="top-1", validation_data=validation)
-        with pytest.raises(UsageError, match="no right answers to measure by"):
+        with pytest.raises(UsageError, match="no labels for the metric"):
             quantize_model(stock / "m.onnx", data, tmp_path / "q.onnx", options, never)
 
 

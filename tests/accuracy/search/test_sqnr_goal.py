@@ -219,12 +219,12 @@ def test_a_goal_that_no_model_keeps_writes_nothing_and_its_hint_works(network):
     assert sorted(folder.iterdir()) == before
     assert "all keep 200 dB" in caught.value.message
     assert f"{low:.1f} dB with every layer quantized" in caught.value.message
-    assert re.search(r"the best model measured has [\d.]+ dB with \d+ of \d+ layers in float", caught.value.message)
+    assert re.search(r"the search reached [\d.]+ dB with \d+ of \d+ layers in float", caught.value.message)
     hinted = re.search(r"`--min-sqnr (-?\d+)`", caught.value.hint or "")
     assert hinted
     report = quantized(folder, float(hinted[1]))
     assert report_worst(report) >= float(hinted[1]) > low - 1
-    more = re.search(r"measured has ([\d.]+) dB", caught.value.message)
+    more = re.search(r"the search reached ([\d.]+) dB", caught.value.message)
     assert more
     assert float(more[1]) > low
 
@@ -261,7 +261,7 @@ def test_samples_that_lose_more_than_those_of_the_search_are_served_too(tmp_path
     low = report_worst(quantized(folder, None, "all.onnx"))
     with pytest.raises(GateError) as caught:
         quantized(folder, 200.0)
-    most = re.search(r"and to ([\d.]+) dB on those that measure", caught.value.message)
+    most = re.search(r"best model ([\d.]+) dB on the samples that measure", caught.value.message)
     assert most
     for goal in (low + 0.5, float(most[1]) - 0.1):
         report = quantized(folder, goal)

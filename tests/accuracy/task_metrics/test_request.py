@@ -98,7 +98,7 @@ def feeds(folder: Path, **arrays: np.ndarray) -> Feeds:
 def test_labels_are_needed_by_a_name_and_may_be_missing_for_a_function(tmp_path: Path) -> None:
     x = np.zeros((3, 2), np.float32)
     without = feeds(tmp_path, x=x)
-    with pytest.raises(NoLabelsError, match="has no right answers"):
+    with pytest.raises(NoLabelsError, match="has no labels for the metric"):
         labelled_for(load_metric("top-1"), without)
     assert [sample.labels for sample in labelled_for(load_metric(max), without)] == [None] * 3
     for request in ("top-1", max):

@@ -150,7 +150,7 @@ def test_ranges_of_a_shard_are_not_converted_and_the_hint_names_what_can_be_done
     calibrate_to_file(
         model, tmp_path / "many.npz", tmp_path / "s.json", Recipe(), place=CalibrationPlace(shard=Shard(1, 2))
     )
-    with pytest.raises(UsageError, match="are those of a shard, with 16 of 32 samples") as caught:
+    with pytest.raises(UsageError, match="come from a shard, with 16 of 32 samples") as caught:
         convert_ranges(tmp_path / "s.json", tmp_path / "r.npz", "npz")
     join, force = "`qdqtool merge SHARD... -o RANGES`", "quantizing with `--force` uses them anyway"
     assert caught.value.hint == f"join all shards: {join}; {force}"

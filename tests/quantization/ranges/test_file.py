@@ -172,11 +172,11 @@ def test_the_choosing_part_is_kept_until_the_calibration_has_ended(tmp_path):
     [
         (
             lambda file: file["choosing"].clear(),
-            "the ranges of the selection samples and those of all samples are of different tensors",
+            "the selection samples and all samples have ranges of different tensors",
         ),
         (
             lambda file: file["choosing"][0].update(tensor="y"),
-            "the ranges of the selection samples and those of all samples are of different tensors",
+            "the selection samples and all samples have ranges of different tensors",
         ),
         (lambda file: file["choosing"][0].update(count=3), "tensor 'x' has more values or a wider range in the "),
         (

@@ -59,12 +59,12 @@ def test_the_method_of_the_file_decides_where_none_is_named(tmp_path):
     [
         (
             RangesPart(0, 40, 16),
-            "are of an interrupted calibration, with 16 of 40 samples",
+            "come from an interrupted calibration, with 16 of 40 samples",
             "run the same calibration again: it continues where it stopped; " + TAKEN,
         ),
         (
             RangesPart(16, 40, 40),
-            "are those of a shard, with 24 of 40 samples",
+            "come from a shard, with 24 of 40 samples",
             "join all shards: `qdqtool merge SHARD... -o RANGES`; " + TAKEN,
         ),
     ],

@@ -104,7 +104,7 @@ def test_what_is_no_shard_or_was_interrupted_is_refused():
         merge_ranges([("a", replace(shard(0, 80), part=None))])
     with refused(
         UsageError,
-        "a is of an interrupted calibration: 16 of its 64 samples are done",
+        "a comes from an interrupted calibration: 16 of its 64 samples are done",
         hint="run the same calibration again; it continues where it stopped",
     ):
         merge_ranges([("a", replace(shard(16, 80), part=RangesPart(16, 80, 32)))])

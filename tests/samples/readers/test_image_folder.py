@@ -83,7 +83,7 @@ def test_a_folder_of_that_name_is_no_text_file(tmp_path):
 def test_text_needs_a_tokenizer_and_no_rate(tmp_path):
     path = tmp_path / "t.txt"
     path.write_text("a\n")
-    with pytest.raises(UsageError, match="how it becomes token ids is not known"):
+    with pytest.raises(UsageError, match="holds text, but its tokenizer is not known"):
         load_feeds(path, text_spec("input_ids"), options=ReadOptions())
     with pytest.raises(UsageError, match="holds text: the options of sound cannot be used"):
         load_feeds(path, text_spec("input_ids"), options=ReadOptions(sound=SoundOptions(rate=1)))

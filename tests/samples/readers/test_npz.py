@@ -36,7 +36,7 @@ def test_labels_are_no_input_of_a_run_unless_the_model_has_one_of_that_name(tmp_
     assert [list(sample) for sample in npz.read(path, X)] == [["x"]] * 5
     fed = (*X, InputSpec("labels", LABELS.dtype, ("batch",)))
     assert [int(sample["labels"][0]) for sample in npz.read(path, fed)] == LABELS.tolist()
-    with pytest.raises(UsageError, match="'labels' is an input of the model, so it cannot hold the right answers"):
+    with pytest.raises(UsageError, match="'labels' is an input of the model, so it cannot hold the labels"):
         npz.read(path, fed).with_labels()
 
 
@@ -61,7 +61,7 @@ def test_labels_that_fit_no_sample_are_refused(labels, message, tmp_path):
 
 
 def test_without_labels_the_hint_says_how_to_save_them(tmp_path):
-    with pytest.raises(UsageError, match="has no right answers to measure by") as caught:
+    with pytest.raises(UsageError, match="has no labels for the metric") as caught:
         npz.read(save_npz(tmp_path / "d.npz", x=array()), X).with_labels()
     assert "numpy.savez(file, x=..., labels=...)" in caught.value.hint
 

@@ -41,7 +41,7 @@ def test_a_file_that_does_not_fit_is_named(tmp_path):
 
 def test_a_folder_of_npy_files_has_no_place_for_labels(tmp_path):
     feeds = load_feeds(save_npy_folder(tmp_path / "d", array()), X)
-    with pytest.raises(NoLabelsError, match="has no place for the right answers"):
+    with pytest.raises(NoLabelsError, match="cannot hold labels"):
         feeds.with_labels()
 
 
@@ -50,7 +50,7 @@ def test_a_file_without_labels_is_found_before_any_sample_is_read(without, error
     for number in range(3):
         labels = {} if number == without else {"labels": np.zeros(2, np.int64)}
         np.savez(tmp_path / f"{number}.npz", x=array(2), **labels)
-    with pytest.raises(UsageError, match=rf"{without}\.npz has no right answers") as refused:
+    with pytest.raises(UsageError, match=rf"{without}\.npz has no labels for the metric") as refused:
         numpy_folder.read(tmp_path, X).with_labels()
     assert type(refused.value) is error
 

@@ -126,9 +126,9 @@ def test_labels_are_under_their_key_and_no_input(tmp_path):
 
 
 def test_samples_without_labels_are_told_from_a_sample_that_lacks_its_own(tmp_path):
-    with pytest.raises(NoLabelsError, match=r"load_data\(\), sample 0 has no right answers to measure by"):
+    with pytest.raises(NoLabelsError, match=r"load_data\(\), sample 0 has no labels for the metric"):
         labelled(tmp_path, None, 1).with_labels()
-    with pytest.raises(UsageError, match=r"load_data\(\), sample 1 has no right answers") as refused:
+    with pytest.raises(UsageError, match=r"load_data\(\), sample 1 has no labels for the metric") as refused:
         list(labelled(tmp_path, 1, None).with_labels())
     assert not isinstance(refused.value, NoLabelsError)
 

@@ -129,7 +129,7 @@ def _no_variation(result: OutputResult, deviation: Deviation) -> str:
     if variation.is_constant and varying_db < VARIES_DB:
         return f"it is the same in all {variation.samples} samples, and the reference is not"
     if result.sqnr_db is not None and result.sqnr_db < LEAST_DB and error.noise >= varying:
-        return f"found {result.sqnr_db:.6g} dB: an output that is the same in all samples could have a smaller error"
+        return f"found {result.sqnr_db:.6g} dB: a constant output could have a smaller error"
     return ""
 
 
@@ -137,7 +137,7 @@ def _no_agreement(share: float, deviation: Deviation) -> str:
     agreement = deviation.agreement
     if len(agreement.expected) == 1:
         low = share < LEAST_OF_ONE_VALUE
-        return f"{share:.1%} of the elements agree, of a reference with one value" if low else ""
+        return f"{share:.1%} of the elements agree, although the reference has only one value" if low else ""
     if share > agreement.chance:
         return ""
     return f"{share:.1%} of the elements agree, no more than by chance ({agreement.chance:.1%})"

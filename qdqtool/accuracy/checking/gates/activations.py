@@ -41,7 +41,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
     failures = [*map(_line, destroyed), *(hidden if not evidence.is_random else [])]
     yield GateResult.of(
         name=NAME,
-        requires="every scale fits what its Q reads: at least 6 dB SQNR, 3 dB for 4-bit codes"
+        requires="every scale fits its values: at least 6 dB SQNR, 3 dB for 4-bit codes"
         + (f"; {RANDOM_LEAST_DB:g} dB on random inputs" if evidence.is_random else ""),
         failures=failures,
         detail=_worst(judged) if not failures else f"{len(failures)} of {len(judged)} pairs do not fit",

@@ -15,7 +15,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
     missing = count.total - count.checked - count.own
     found = f"{len(wrong)} of {count.checked} differ" if wrong else f"{count.checked} of {count.total} agree"
     if count.own:
-        found += f", {count.own} that ONNX Runtime cannot run evaluated by our own core alone"
+        found += f", {count.own} evaluated by our own core alone (refused by ONNX Runtime)"
     if missing:
         found += f", {missing} SKIPPED"
     yield GateResult.of(

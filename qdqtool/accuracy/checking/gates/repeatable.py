@@ -18,7 +18,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
         requires="the same sample gives the same outputs in a second run",
         failures=(
             f"{which} gives another output '{name}' in a second run of the same sample: "
-            f"{random_cause(indices[which])}; no number of this check means anything"
+            f"{random_cause(indices[which])}; the numbers of this check mean nothing"
             for which, name in job.unrepeated
         ),
         detail=f"{len({name for _, name in job.unrepeated})} of {len(job.outputs)} outputs differ",

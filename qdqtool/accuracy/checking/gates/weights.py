@@ -82,7 +82,7 @@ def _requires(weights: _Weights, limit: float | None) -> str:
         return condition
     condition += f"; codes that were not clipped are within {limit:g} steps of the baseline"
     by_data = any(boundary.is_judged_by_data for boundary in weights.packed)
-    return f"{condition}, or as far off as when data chose them" if by_data else condition
+    return f"{condition}, or have the error that the model notes" if by_data else condition
 
 
 def _detail(weights: _Weights, failures: int) -> str:
@@ -107,4 +107,4 @@ def _on_data(boundary: Boundary) -> str:
     if boundary.by_data is not None:
         return boundary.data_fault
     few = boundary.fmt.bits <= FEW_BITS
-    return "codes that data chose (GPTQ), and the model does not note it, need --max-weight-steps inf" if few else ""
+    return "if data chose the codes (GPTQ) and the model does not note it, give --max-weight-steps inf" if few else ""

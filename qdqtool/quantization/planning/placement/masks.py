@@ -127,7 +127,7 @@ def carried_mask(value: Value, context: PlacementContext) -> Reason | None:
     if not carries_mask(value, context):
         return None
     return Reason(
-        "attention-mask", f"'{value.name}' has an attention mask, beside which one scale rounds other values to 0"
+        "attention-mask", f"'{value.name}' has an attention mask, and one scale would round its other values to 0"
     )
 
 

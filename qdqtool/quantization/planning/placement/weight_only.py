@@ -139,7 +139,7 @@ def _granularity(
     extent = shape[axis]
     size = fitting_block(extent, goal.block_size, context.target)
     if size is None:
-        text = f"its {extent} input channels do not form two or more whole blocks of {SMALLEST_BLOCK} or more"
+        text = f"its {extent} input channels do not divide into two or more blocks of {SMALLEST_BLOCK} or more"
         return Reason("no-whole-blocks", text)
     return Blocked(axis, size), "" if size == goal.block_size else f"; {extent} input channels need blocks of {size}"
 

@@ -49,7 +49,7 @@ def _of_bulk(apart: OutlierSplit, seen: TensorRange, goal: RangeGoal) -> Thresho
     if apart.is_mask:
         # A mask is at least 1,000 and 16 times the bulk, so the threshold is well below it.
         return Threshold(
-            apart.edge + MASK_MARGIN, "mse", f"a mask: {what}; otherwise the others would become 0", "mask"
+            apart.edge + MASK_MARGIN, "mse", f"a mask: {what}; otherwise the other values would become 0", "mask"
         )
     found = search(Density.of(apart.bulk, apart.edge), goal.format)
-    return Threshold(found.amax, "mse", f"outliers: {what}; otherwise the others would become 0", "strays")
+    return Threshold(found.amax, "mse", f"outliers: {what}; otherwise the other values would become 0", "strays")

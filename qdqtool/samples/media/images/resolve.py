@@ -145,8 +145,8 @@ def _require_given(full: ImageOptions, taken: ImageInput, source: str) -> None:
     missing = [option for option, value in named.items() if value is None]
     if missing:
         raise UsageError(
-            f"{source} holds images, and how they become the input '{taken.spec.name}' is not known: a model does not "
-            f"say how it was trained; not given: {', '.join(missing)}",
+            f"{source} holds images, but their preprocessing for input '{taken.spec.name}' is not known: a model does "
+            f"not say how it was trained; not given: {', '.join(missing)}",
             hint=f"name a preset, as `--image-preset imagenet`; there are {', '.join(PRESETS)} "
             "(`qdqtool explain data`)",
         )
@@ -165,9 +165,9 @@ def _layout(options: ImageOptions, taken: ImageInput) -> Layout:
     first, last = shape[-3] in {1, 3}, shape[-1] in {1, 3}
     if first == last:
         raise UsageError(
-            f"where the channels are cannot be seen in {taken.spec}: "
-            + ("its first and last dimension could hold them" if first else "no dimension is 1 or 3"),
-            hint="`--image-layout nchw` if they come before height and width, `--image-layout nhwc` if after",
+            f"the channel axis of input {taken.spec} is not known: "
+            + ("two axes could hold channels" if first else "no dimension is 1 or 3"),
+            hint="`--image-layout nchw` if channels come before height and width, `--image-layout nhwc` if after",
         )
     return "nchw" if first else "nhwc"
 

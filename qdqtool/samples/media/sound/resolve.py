@@ -65,9 +65,9 @@ def _channel_axis(spec: InputSpec, inner: Sequence[Dim]) -> int:
     """Return the axis (0 or 1) of the channels: the inner dimension that is static and small."""
     small = [axis for axis, dim in enumerate(inner) if isinstance(dim, int) and 1 <= dim <= MOST_CHANNELS]
     if len(small) != 1:
-        problem = "both could hold them" if small else f"neither is from 1 to {MOST_CHANNELS}"
+        problem = "both could hold channels" if small else f"neither is from 1 to {MOST_CHANNELS}"
         raise UsageError(
-            f"where the channels are cannot be seen in {spec}: of its last two dimensions {problem}", hint=SCRIPT
+            f"the channel axis of input {spec} is not known: of its last two dimensions, {problem}", hint=SCRIPT
         )
     return small[0]
 
@@ -80,8 +80,8 @@ def resolve(options: SoundOptions, taken: SoundInput, source: str) -> SoundPrepr
     """
     if options.rate is None:
         raise UsageError(
-            f"{source} holds sound, and at which rate the input '{taken.spec.name}' takes it is not known: a model "
-            "does not say how it was trained",
+            f"{source} holds sound, but the sample rate of input '{taken.spec.name}' is not known: a model does not "
+            "say how it was trained",
             hint="give the rate in Hz: `--sound-rate 16000` (`qdqtool explain data`)",
         )
     length = _length(options, taken)

@@ -137,7 +137,7 @@ def open_tokenizer(options: TextOptions, length: int, source: str) -> tuple["Tok
     """
     if options.tokenizer is None:
         raise UsageError(
-            f"{source} holds text, and how it becomes token ids is not known",
+            f"{source} holds text, but its tokenizer is not known",
             hint="name the tokenizer of the model: `--tokenizer tokenizer.json`",
         )
     content = _content(options.tokenizer)
@@ -147,7 +147,7 @@ def open_tokenizer(options: TextOptions, length: int, source: str) -> tuple["Tok
     special = tokenizer.num_special_tokens_to_add(False)
     if special >= length:
         raise UsageError(
-            f"{options.tokenizer} puts {plural(special, 'token')} around each line, which leaves none of {length} for "
+            f"{options.tokenizer} puts {plural(special, 'token')} around each line, and leaves none of {length} for "
             "text"
         )
     tokenizer.enable_truncation(max_length=length)

@@ -271,7 +271,7 @@ def test_a_tensor_of_nan_alone_is_judged() -> None:
 def test_the_condition_names_the_limit_that_applies(is_random: bool) -> None:
     index, of_data, _ = errors_of()
     (found,) = judged(index, counted(of_data, 3.0), is_random=is_random)
-    told = "every scale fits what its Q reads: at least 6 dB SQNR, 3 dB for 4-bit codes"
+    told = "every scale fits its values: at least 6 dB SQNR, 3 dB for 4-bit codes"
     assert found.requires == (f"{told}; 1 dB on random inputs" if is_random else told)
     assert found.passed is is_random
     assert len(found.warnings) == is_random

@@ -27,7 +27,7 @@ def gates(*unrepeated: tuple[str, str], has_baseline: bool = True) -> list[GateR
 def failure(which: str, output: str, op_type: str) -> str:
     return (
         f"{which} gives another output '{output}' in a second run of the same sample: node 'made' ({op_type}) draws "
-        "random numbers; no number of this check means anything"
+        "random numbers; the numbers of this check mean nothing"
     )
 
 

@@ -254,7 +254,7 @@ def test_codes_that_data_chose_are_told(also_nearest: bool) -> None:
         nearest.count_packed()
         found.job.boundaries.append(nearest.packed)
     gate = found.gate()
-    assert gate.requires.endswith(" of the baseline, or as far off as when data chose them")
+    assert gate.requires.endswith(" of the baseline, or have the error that the model notes")
     assert (gate.passed, gate.detail) == (
         True,
         f"{'2 weights' if also_nearest else '1 weight'}; data chose the codes of 1",

@@ -185,7 +185,7 @@ def test_of_several_outputs_one_is_named(data) -> None:
 
 SCORES, LABELS = drawn(10)
 WRONG_LABELS = {
-    "none": (None, "no right answers", "key 'labels'"),
+    "none": (None, "no labels for the metric", "key 'labels'"),
     "floats": (LABELS.astype(np.float32), "they must be integers", None),
     "too few": (LABELS[:9], "'labels' has 9 rows", None),
     "a scalar": (np.array(3), "is one number", None),

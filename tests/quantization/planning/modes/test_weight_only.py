@@ -216,7 +216,7 @@ def test_what_stays_float_is_named_with_its_reason(tmp_path):
 
 
 def test_no_two_whole_blocks_is_a_reason(tmp_path):
-    with pytest.raises(UsageError, match="do not form two or more whole blocks of 16 or more"):
+    with pytest.raises(UsageError, match="do not divide into two or more blocks of 16 or more"):
         quantize(products(shape=(50, 40)), tmp_path)
 
 

@@ -294,7 +294,7 @@ def test_a_mask_ends_where_values_are_computed_from_it(op, inputs, expected):
     net.op("Clip", [net.op("Add", ["x", low_mask(net)], "sum")], "s")
     net.op(op, inputs, "y")
     assert masked(net) is expected
-    text = "'y' has an attention mask, beside which one scale rounds other values to 0"
+    text = "'y' has an attention mask, and one scale would round its other values to 0"
     assert carried_mask(*looked_at(net, "y")) == (Reason("attention-mask", text) if expected else None)
 
 

@@ -60,7 +60,7 @@ BRANCHES = {
     "inputs alone": (lambda _: "x", lambda _: "s", NO_CONV),
     "Sigmoid behind a Conv": (lambda net: net.op("Sigmoid", [float_conv(net)], "n"), lambda _: "s", NO_CONV),
     "Conv read twice": (conv_read_twice, lambda _: "s", NO_CONV),
-    "mask": (float_conv, masked, "'k' has an attention mask, beside which one scale rounds other values to 0"),
+    "mask": (float_conv, masked, "'k' has an attention mask, and one scale would round its other values to 0"),
     "pair": (float_conv, lambda net: net.activation("s"), QUANTIZED),
     "quantized Conv": (quantized_conv, lambda _: "s", CONV_QUANTIZED),
     "quantized Conv and pair": (quantized_conv, lambda net: net.activation("s"), QUANTIZED),

@@ -114,8 +114,8 @@ def _spread_error(values: np.ndarray, weights: np.ndarray, amax: float, goal: ca
 
 def test_a_mask_is_clipped_ten_below_the_bulk():
     found = AUTO.threshold(ranged({2: 5_000, 9: 4_000, 5_000: 600, 5_100: 400}, low=-5101.0), INT8)
-    what = "0.1 of the values are far above the rest, up to 5101, and are clipped; otherwise the others would become 0"
-    assert found == calibrators.Threshold(20.0, "mse", f"a mask: {what}", "mask")
+    reason = "a mask: 0.1 of the values are far above the rest, up to 5101, and are clipped"
+    assert found == calibrators.Threshold(20.0, "mse", f"{reason}; otherwise the other values would become 0", "mask")
     near = TensorRange(-1500.0, 9.0, 1500.0, 9_000, counted({2: 7_600, 9: 400, 1_499: 1_000}))
     assert AUTO.threshold(near, INT8).amax == 20
 
@@ -126,7 +126,7 @@ def test_strays_are_clipped_to_what_serves_the_bulk():
     expected = calibrators.get("mse").threshold(ranged(bulk, -3), INT8)
     share = 3 / (sum(bulk.values()) + 50_003)
     what = f"{share:.2g} of the values are far above the rest, up to 1000.12, and are clipped"
-    reason = f"outliers: {what}; otherwise the others would become 0"
+    reason = f"outliers: {what}; otherwise the other values would become 0"
     assert found == calibrators.Threshold(expected.amax, "mse", reason, "strays")
 
 

@@ -33,8 +33,8 @@ def test_the_shape_says_what_an_input_takes(shape, found):
 @pytest.mark.parametrize(
     ("specs", "says"),
     [
-        (sound_spec(1, 2, 2), "where the channels are cannot be seen in x: .* both could hold them"),
-        (sound_spec(1, "a", "b"), "where the channels are cannot be seen .* neither is from 1 to 8"),
+        (sound_spec(1, 2, 2), "the channel axis of input x: .* both could hold channels"),
+        (sound_spec(1, "a", "b"), "the channel axis of .* neither is from 1 to 8"),
         (sound_spec(1, 3, 8, 8), "an input for sound has a type of floats and the shape"),
         (sound_spec(1, 400, dtype=np.dtype(np.int64)), "an input for sound has a type of floats"),
         ((InputSpec("x", np.dtype(np.float32), None),), "an input for sound"),
@@ -66,7 +66,7 @@ def test_nothing_is_open_in_the_record():
 @pytest.mark.parametrize(
     ("options", "shape", "says", "hint"),
     [
-        (SoundOptions(), (1, 400), "at which rate the input 'x' takes it is not known", "`--sound-rate 16000`"),
+        (SoundOptions(), (1, 400), "the sample rate of input 'x' is not known", "`--sound-rate 16000`"),
         (RATE, (1, None), "the length of the sound is not known", "`--sound-length 16000`"),
         (SoundOptions(rate=1, length=9), (1, 400), "--sound-length 9 contradicts the model", "leave --sound-length"),
         (RATE, (1, 0), "which holds no sound", "a Python script"),

@@ -227,13 +227,13 @@ def test_other_files_are_refused(content, says, tmp_path):
 def test_a_missing_file_and_none(tmp_path):
     with pytest.raises(UsageError, match="cannot be read: No such file"):
         opened(tmp_path / "none.json")
-    with pytest.raises(UsageError, match=r"t\.txt holds text, and how it becomes token ids is not known") as caught:
+    with pytest.raises(UsageError, match=r"t\.txt holds text, but its tokenizer is not known") as caught:
         opened(None)
     assert "`--tokenizer tokenizer.json`" in caught.value.hint
 
 
 def test_a_length_that_the_special_tokens_do_not_leave(tmp_path):
     path = save_tokenizer(tmp_path / "t.json")
-    with pytest.raises(UsageError, match=r"puts 2 tokens around each line, which leaves none of 2 for text"):
+    with pytest.raises(UsageError, match=r"puts 2 tokens around each line, and leaves none of 2 for text"):
         opened(path, 2)
     assert opened(path, 3)[0].encode("the cat").ids == [2, 4, 3]
