@@ -165,8 +165,8 @@ class Accuracy:
         held_back: Whether these are hold-out samples of the calibration data.
         validation: The validation data that the samples are from; None if they are calibration samples.
         reason: Why the samples are calibration samples that were also used to choose something; empty if they are not.
-        refitted: Whether the written model differs from the measured one: it has the ranges of all samples, and the
-            measured model has the ranges of the selection samples.
+        refitted: Whether the written model differs from the measured model: it has the ranges of all samples, the
+            measured model only those of the selection samples.
         outputs: Every output that is a float tensor.
         worst: The pairs with the lowest SQNR, worst first.
         zeroed: Activations with one scale and a share of more than :data:`ZEROED` of values that become 0.
@@ -279,7 +279,7 @@ class NoiseCause:
     Attributes:
         cause: ``activations``, ``weights``, ``biases``, ``clipping activations`` or ``per-tensor weights``.
         sites: Number of pairs or stored tensors.
-        undone_db: SQNR of the worst output with these in float, or with one scale for each channel; None without noise.
+        undone_db: SQNR of the worst output with this part in float, or with scales for channels; None without noise.
         clipped_share: Largest share of the values of a tensor that its pair clips.
     """
 

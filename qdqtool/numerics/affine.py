@@ -54,7 +54,7 @@ def pieces(
 
 
 def _aligned(shape: tuple[int, ...], granularity: Granularity) -> Iterator[tuple["_View", "_View"]]:
-    """Yield a view of the array and one of the parameter that broadcast together, and a pair for a short last block."""
+    """Yield views of the array and of the parameter that broadcast together; a short last block gets its own views."""
     match granularity:
         case PerTensor():
             yield _View(), _View(())

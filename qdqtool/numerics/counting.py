@@ -1,8 +1,8 @@
 """Count magnitudes into the bins of a histogram, in NumPy or, for large samples, in compiled code.
 
 Both give the same counts. NumPy counts more than 1 GB of float32 per second and core, compiled code about 5 GB; but
-importing numba takes half a second and 60 MB. The size of one sample decides between them, not the number of samples:
-memory must not depend on that number.
+importing numba takes half a second and 60 MB. The size of one sample decides which code is used, not the number of
+samples, because memory must not depend on that number.
 """
 
 import functools

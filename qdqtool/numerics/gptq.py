@@ -33,7 +33,7 @@ Moments = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 """Second moments of input channels, ``[K, K]``: the sum of ``x' x`` over rows."""
 
 DAMPING = 0.05
-"""Share of its mean that is added to the diagonal of the moments, because few samples correlate channels by chance."""
+"""This share of the mean diagonal of the moments is added to it, because few samples correlate channels by chance."""
 LAZY = 128
 """Input channels that are rounded before the later channels are updated, with one matrix product for all of them."""
 

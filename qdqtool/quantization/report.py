@@ -154,8 +154,8 @@ class WeightScales:
         channels: Number of channels.
         grouped: Neighboring channels that share a point; the last point may have fewer.
         smallest: The smallest magnitude of the scales in each point, with 4 significant digits: ``0.01 0.0125``. It is
-            0 if all weights of a channel of the point are 0, because its scale means nothing. Scales of blocks whose
-            weights are all 0 mean nothing either, and are left out.
+            0 if all weights of a channel of the point are 0, because the scale of this channel means nothing. Scales of
+            blocks whose weights are all 0 mean nothing either, and are left out.
         largest: The largest magnitude of the scales in each point; 0 if the weights of all its channels are 0. Empty if
             it equals ``smallest`` everywhere.
         dead: Number of channels in which all weights are 0.

@@ -128,7 +128,7 @@ class Feeds:
 
     @property
     def numbers_in_data(self) -> Sequence[int]:
-        """The number of each sample in the complete data, of which these may be a part; messages use these numbers."""
+        """The numbers of the samples in the complete data, for messages; these samples may be a part of it."""
         if not isinstance(self.samples, _Numbered):
             return range(len(self))
         whole = self.samples.feeds.numbers_in_data

@@ -207,7 +207,7 @@ def _item(given: object, place: str) -> Item:
 
 
 def _last_line(error: Exception) -> str:
-    """Return the last line of an error: an error in a worker of a data loader begins with the traceback."""
+    """Return the last line of an error, because an error in a worker of a data loader begins with the traceback."""
     return next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), "no message")
 
 

@@ -70,7 +70,7 @@ def parse_shapes(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]
 
 
 def parse_values(words: Sequence[str], option: str) -> dict[str, tuple[int, ...]]:
-    """Parse ``sizes:1x3x64x64,start:[0,-1],count:5`` into integers by name; the syntax is that of shapes."""
+    """Parse ``sizes:1x3x64x64,start:[0,-1],count:5`` into integers by name, in the syntax of shapes."""
     return _parse(words, option, _INTEGERS)
 
 

@@ -49,7 +49,7 @@ def undivided(count: int) -> Split:
 
 
 def split_samples(count: int, seed: int = SEED) -> Split:
-    """Hold out a fifth of the samples. Of 8 or more, at least 4 are held out; of 4 to 7, one; of fewer, none.
+    """Hold out a fifth of the samples. From 8 samples on, at least 4 are held out; from 4 to 7, one; below 4, none.
 
     The choice is pseudorandom, since data is often sorted or alternates. The same count and seed give the same choice
     on every machine.

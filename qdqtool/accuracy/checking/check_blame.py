@@ -42,7 +42,7 @@ _ADDED_WORDS = ("_DequantizeLinear_Output", "_QuantizeLinear_Output", "_quantize
 class BaselineMatcher:
     """Finds the scopes, nodes and tensors of a baseline that correspond to those of a quantized model.
 
-    Nodes are matched by structure first, as ``diff`` does, so that a renamed tensor is found, and a name that moved to
+    Nodes are matched by structure first, as ``diff`` does. So a renamed tensor is found, and a name that moved to
     another tensor causes no wrong match. The other nodes are matched by name. Tools may rename the output of a
     quantized node, and a control-flow body is named after the output of its node. So an unknown name is tried again
     without the suffixes that tools append.
@@ -174,7 +174,7 @@ class BlameRequest:
 def with_blame(
     report: CheckReport, index: ModelIndex, baseline: ModelIndex | None, feeds: Feeds, request: BlameRequest
 ) -> CheckReport:
-    """Add the layers that cost the worst output most to a report, if they were requested or a gate is missed."""
+    """Add to a report the layers that make most noise at the worst output, if requested or if a gate is missed."""
     missed = any(gate.name in FIND_LAYERS and not gate.passed for gate in report.gates)
     if baseline is None or not (missed or request.always):
         return report

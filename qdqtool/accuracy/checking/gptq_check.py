@@ -1,6 +1,6 @@
 """Check that a weight whose codes were chosen with data (GPTQ) has not changed since.
 
-There are two conditions. The mean squared error against the baseline must be the one that the model notes: a changed
+There are two conditions. The mean squared error against the baseline must be the error that the model notes. A changed
 scale, moved codes or another baseline give another error. And the error of an output channel must not exceed the
 largest error that GPTQ can cause (:mod:`qdqtool.numerics.gptq`), independent of the note.
 

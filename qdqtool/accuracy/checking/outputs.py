@@ -83,7 +83,7 @@ class Variation:
 
     @property
     def reference_db(self) -> float | None:
-        """Power of the reference relative to that of its varying part, in dB; None if that part is unknown or 0."""
+        """Ratio of the power of the reference to that of its varying part, in dB; None if that part is unknown or 0."""
         return None if self.reference is None else ratio_db(self.squares, self.reference)
 
 

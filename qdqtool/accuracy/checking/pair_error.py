@@ -65,10 +65,10 @@ class PairError:
         clip_noise: ``sum((x - y)**2)`` of these.
         vanished: Values other than 0 that became 0.
         low: Smallest value of each channel, shape ``[channels]``, if the scale is per-axis; else of all, shape ``[1]``.
-        high: Largest value, likewise.
-        signal: ``sum(x**2)``, likewise.
-        noise: ``sum((x - y)**2)``, likewise.
-        scale: The scale, likewise; the largest one where scales belong to blocks.
+        high: Largest value, in the shape of ``low``.
+        signal: ``sum(x**2)``, in the shape of ``low``.
+        noise: ``sum((x - y)**2)``, in the shape of ``low``.
+        scale: The scale, in the shape of ``low``; the largest one where scales belong to blocks.
         is_symmetric: Whether the zero point represents 0 in the middle of the range.
         codes: Number of elements with each code, where the format has at most :data:`COUNTED_BITS` bits.
     """
@@ -160,7 +160,7 @@ class PairError:
 
     @property
     def lowest_db(self) -> float | None:
-        """The lower SQNR of two: over all values, and in the worst channel; None if both are undefined."""
+        """The lower of two SQNRs: over all values, and in the worst channel; None if both are undefined."""
         channel = self.worst_channel
         found = [ratio for ratio in (self.sqnr_db, channel[1] if channel is not None else None) if ratio is not None]
         return min(found, default=None)

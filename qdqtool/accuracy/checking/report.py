@@ -58,7 +58,7 @@ class OutputResult:
         name: Its name.
         nonfinite: Number of NaN and infinite elements.
         sqnr_db: Signal to noise ratio; None if there is no baseline or the ratio is undefined.
-        cosine: Cosine similarity of the two outputs; None likewise.
+        cosine: Cosine similarity of the two outputs; None in the same cases.
         max_abs: Largest absolute difference; None without a baseline.
         max_steps: Largest difference in steps of the DQ that makes the output; None without a DQ.
         exact: Whether every element is equal; None without a baseline.
@@ -108,7 +108,7 @@ class WorstOutput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedOutputs:
-    """Outputs that were computed elsewhere, against those of the reference session on the same data.
+    """Outputs that were computed elsewhere, compared with the reference session on the same data.
 
     Attributes:
         file: The file with the outputs, or the engine that gave them.
@@ -159,7 +159,7 @@ class BoundaryResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeDifference:
-    """A Q or DQ whose result differs from that of qdqtool.
+    """A Q or DQ whose result differs from the result of qdqtool.
 
     Attributes:
         node: Its label.

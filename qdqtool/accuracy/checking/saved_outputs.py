@@ -19,7 +19,7 @@ class SavedCheck:
     """The comparison of a file with the reference, over all samples.
 
     Attributes:
-        deviations: The deviation of each saved output from that of the reference, by name.
+        deviations: The deviation of each saved output from the reference, by name.
     """
 
     def __init__(self, reader: OutputReader, checks: Sequence[OutputCheck]) -> None:

@@ -8,7 +8,7 @@ First all small layers together are run in float, on one sample. If the worst ou
 only run. Otherwise the layers are halved, and the half that gains more is taken, until one layer is left. Its gain on
 all samples decides.
 
-Halves are run on the sample with the median noise, so that an outlier does not mislead the search: a layer that makes
+Halves are run on the sample with the median noise, so that an outlier does not mislead the search. A layer that makes
 most of the noise on nearly all samples does so on this one. A BERT-base, which has no such layer, takes 5 runs; with
 all samples it took 36.
 """

@@ -88,8 +88,8 @@ class LayerMetrics:
 def measure_layers(layers: Sequence[Layer], metric: MetricRuns) -> LayerMetrics:
     """Measure the metric of the float model, of the quantized one, and of each layer.
 
-    The models are measured on all samples. The layers are measured on at least :data:`FEW_SAMPLES` samples, and on more
-    as long as there are at most :data:`RUNS_PER_SAMPLE` runs for each sample in all.
+    The models are measured on all samples. The layers are measured on at least :data:`FEW_SAMPLES` samples, and on
+    more if all runs together are at most :data:`RUNS_PER_SAMPLE` for each sample.
 
     Args:
         layers: The layers.

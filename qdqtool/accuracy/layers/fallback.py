@@ -32,8 +32,7 @@ class Fallback:
         name: The format.
         digest: Identifies the parameters of the format.
         placements: The pairs in that format, by the number of the site whose pair they replace.
-        shares: For each layer that can have the format, its cost in that format, as a share of the cost of all layers
-            in float.
+        shares: The cost in the format of each layer that can have it, as a share of the cost of all layers in float.
     """
 
     name: str

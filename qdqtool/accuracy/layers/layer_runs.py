@@ -37,7 +37,7 @@ kept 0.2 dB less, with 3 layers in float instead of 5. With 2 as the last number
 an accuracy target that can be reached."""
 
 SHARE = 2
-"""A search compares candidates on a part of the samples: one in this many, within the limits above."""
+"""A search compares candidates on one in this many samples, within the limits above."""
 
 RUNS_PER_SAMPLE = 36
 """Largest number of runs of single samples in a search, divided by the number of calibration samples. With 12, a search
@@ -165,7 +165,7 @@ class LayerRuns:
         return float(found.min(initial=math.inf))
 
     def of_kind(self, *, constants: bool) -> Setting:
-        """Return the setting with the pairs of weights, or those of activations, switched off."""
+        """Return the setting with all pairs of weights, or all pairs of activations, switched off."""
         sites = enumerate(self.masked.sites)
         return {number: None for number, site in sites if (site.constant is not None) is constants}
 

@@ -8,7 +8,7 @@ too, since its correction depends on whether its weight is quantized.
 A pair may have an alternative: a pair with another format at the same place. An activation then passes two switches,
 one after the other, of which at most one is on. For a constant, only the values of the input change.
 
-With all switches off the model computes the same bits as the float model; with all on, the same as the quantized model.
+With all switches off, the model computes the bits of the float model; with all on, the bits of the quantized model.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -58,7 +58,7 @@ class MaskedModel:
     """A model with a switch at each pair.
 
     Attributes:
-        model: The model; besides the inputs of the float model it has those of :meth:`feeds`.
+        model: The model. It has the inputs of the float model, and the inputs of :meth:`feeds`.
         sites: The pairs, in the order of the plan.
         biases: The biases that depend on whether a weight is quantized, by the name of their input.
         alternatives: The second switches of activations, by the number of the site.

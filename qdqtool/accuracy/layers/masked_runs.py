@@ -62,8 +62,8 @@ class MaskedRuns:
     """One session of a masked model, with the samples that it runs. A context manager.
 
     The session uses ONNX Runtime's optimizations, except those that would change a Q or DQ. If ONNX Runtime refuses the
-    optimized model, the session uses none. Outputs are compared with those of the same session with every pair switched
-    off, so that only the pairs make a difference.
+    optimized model, the session uses none. Outputs are compared with outputs of the same session with every pair
+    switched off, so that only the pairs make a difference.
 
     Attributes:
         switches: As given.

@@ -1,15 +1,14 @@
 """Choose the calibration method by the accuracy of the outputs of the quantized model.
 
-``auto`` judges each tensor by itself, and the best method for a tensor is not always the best for the outputs: a voice
+``auto`` judges each tensor by itself, but the best method for a tensor is not always the best for the outputs. A voice
 detector whose windows differ a thousandfold in energy gains 8 dB with ``entropy``. So every method is tried on the
 whole model, in one session of the model with a switch at each pair, whose scales are inputs.
 
 Samples alternate between two folds. The scales of each fold are judged on the other fold. On their own samples, scales
 that follow the largest values would look better than they are. Both results are used. This was measured with unseen
-samples on
-21 networks: the choice by one fold was worse than ``auto`` as often as better, and the choice by both agrees with the
-unseen samples. Choosing for each quarter or eighth of the tensors gained 0.7 dB more on the folds, and nothing on
-unseen samples.
+samples on 21 networks. The choice by one fold was worse than ``auto`` as often as better; the choice by both agrees
+with the unseen samples. Choosing for each quarter or eighth of the tensors gained 0.7 dB more on the folds, and nothing
+on unseen samples.
 
 Two figures have equal weight: the SQNR over all samples, which the samples with the most noise decide, and the mean
 SQNR of single samples, which usual samples decide. Reports print the first.
@@ -217,7 +216,7 @@ def _compared(session: MaskedRuns, folds: Sequence[_Fold]) -> tuple[MethodTrial,
 
 
 def _parts(folds: Sequence[_Fold]) -> tuple[slice, slice]:
-    """Return two slices of the judges of a fold: those on which all methods are run, and the others."""
+    """Return two slices of the judges of a fold: the samples on which all methods run, and the others."""
     early = max(len(folds[0].judges) * FOLDS // EARLY, 1)
     return slice(None, early), slice(early, None)
 
@@ -247,7 +246,7 @@ def decide_method(noise: Mapping[str, Noise]) -> MethodTrial | None:
     """Choose the method.
 
     Args:
-        noise: The noise with the scales of each method, including ``auto``, on samples other than those of the scales.
+        noise: The noise with the scales of each method, including ``auto``, on samples that did not give the scales.
             Other methods may have been run on only the first samples of ``auto``.
 
     Returns:

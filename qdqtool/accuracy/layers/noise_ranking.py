@@ -194,7 +194,7 @@ def _worst(whole: Noise, names: Sequence[str], wanted: str | None) -> int | None
 
 
 def _level(noise: Noise, output: int) -> float:
-    """Return the noise of an output over all samples; it is bounded, since NaN or infinite values make it infinite."""
+    """Return the noise of an output over all samples, bounded if NaN or infinite values make it infinite."""
     found: Array = noise.noise[:, output]
     return float(min(found.sum(), noise.signal[:, output].sum() * 10 ** (WORST_DB / 10)))
 

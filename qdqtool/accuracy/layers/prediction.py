@@ -1,8 +1,8 @@
 """The states of a search, and predictions of their noise from the noise that each layer makes alone.
 
 Noise powers at the outputs approximately add up. In a measured state, the share of a layer in the sum of all powers is
-its share in the noise. (On a detector, a prediction from the difference between all layers and all but one layer
-quantized was worse, because one layer also changes how errors of other layers round.)
+its share in the noise. (On a detector, the noise that disappears with one layer in float predicted worse, because a
+layer also changes how errors of other layers round.)
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -35,8 +35,8 @@ def moved(levels: Levels, moves: Sequence[Move]) -> Levels:
 def sets_to_try(order: Sequence[Move], count: int) -> Iterator[list[tuple[Move, ...]]]:
     """Yield lists of sets of moves to try, the best predictions first, until the caller finds a better state.
 
-    Predictions may be wrong. If no small set is better, since errors of layers partly cancel out, larger and larger
-    sets follow: in the end all moves, which give the float model.
+    Predictions may be wrong. If no small set is better, because errors of layers partly cancel out, larger and larger
+    sets follow. The last set has all moves, and gives the float model.
 
     Args:
         order: The moves, best prediction first.

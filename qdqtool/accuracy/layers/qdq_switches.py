@@ -78,7 +78,7 @@ class QdqSwitches:
     """A model with a switch at each pair that can be switched.
 
     Attributes:
-        model: The model; besides its original inputs it has those of :meth:`feeds`.
+        model: The model. It has its original inputs, and the inputs of :meth:`feeds`.
         layers: Its layers, in the order of the graph. Their sites are numbers of switches.
         left_out: Pairs that always stay on, with the reason, in words.
         switches: The switches; a pair has one for each reader.
@@ -235,7 +235,7 @@ class _Switcher(SwitchBuilder):
 
 
 def _per_channel(entry: QdqNode, reader: NodeView, uses: Sequence[Use], plain: Array) -> Callable[[], Array] | None:
-    """Return what gives a weight of 8 bits with one scale the values that it has with one for each channel."""
+    """Return a function that quantizes a weight by channel, if it is an 8-bit weight with one scale; else None."""
     product = ops.product(reader)
     axis = product.weight_axis(reader, plain.ndim) if product is not None else None
     is_coarse = entry.quantized_type in {TensorProto.INT8, TensorProto.UINT8} and entry.granularity == PerTensor()

@@ -34,7 +34,7 @@ CURVE_STEP_DB, MOST_IN_FLOAT = 3.0, 0.5
 
 LEAST_LEAP_DB, MOST_LEAP_DB = 3.5, 15.0
 """Many layers change at once if the worst output misses the goal by more than the first and less than the second number
-of dB: predictions hold for a few dB only. Small steps find the cheapest layers, and give a curve its points."""
+of dB. Predictions hold for a few dB only. Small steps find the cheapest layers, and give a curve its points."""
 
 
 @dataclass(slots=True, eq=False)
@@ -224,7 +224,7 @@ class FloatSearch:
         return prediction.noise_power(self._measured(key, setting, self.few))
 
     def _refined(self, state: SearchState, goal_db: float) -> SearchState:
-        """Return a cheaper state that still keeps the goal, from one in which many layers were changed at once."""
+        """Return a cheaper state that still keeps the goal, after many layers were changed at once."""
         while (fewer := self._lowered(state, goal_db)) is not None:
             state = fewer
         state = self._pruned(state, goal_db)

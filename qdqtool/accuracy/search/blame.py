@@ -1,4 +1,4 @@
-"""Name the layers that cost the outputs of a quantized model most, in a fraction of the time of quantizing."""
+"""Name the layers that make most noise at the outputs of a quantized model, in a fraction of the time of quantizing."""
 
 from __future__ import annotations
 

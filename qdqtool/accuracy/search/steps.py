@@ -1,4 +1,4 @@
-"""The steps of ``quantize`` that make a quantized model from a plan, and its accuracy on samples that chose nothing.
+"""Make a quantized model from a plan, and measure it on samples that did not influence it.
 
 The ranges of the written model come from all samples. So the written model looks better on hold-out samples than on
 other data. Therefore another model is measured there: the result of the same steps with ranges of selection samples.

@@ -94,7 +94,7 @@ class FunctionMeasure:
         needs_labels: False: the function gets None if there are no labels.
         output: None: the function gets all outputs.
         unit: Empty: it is unknown.
-        loss_unit: Empty likewise.
+        loss_unit: Empty, for the same reason.
     """
 
     function: UserFunction

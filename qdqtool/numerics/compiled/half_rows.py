@@ -80,7 +80,7 @@ def _integer_rows(x: Array, scale: Array, bounds: Any, out: Array, rows: Any) ->
 
 
 def _integer_vectors(x: Array, scale: Array, bounds: Any, out: Array, rows: Any) -> None:
-    """Quantize rows, one scale per element; ``rows``: first row, end, rows in a group, scale rows in it, ratio."""
+    """Quantize rows, one scale per element; ``rows``: first row, end, rows and scale rows in a group, their ratio."""
     first, last, per_group, blocks, height = rows
     for row in range(first, last):
         integer_vector(x[row], scale[(row // per_group) * blocks + (row % per_group) // height], bounds, out[row])

@@ -1,8 +1,8 @@
 """Kernels, compiled by numba, that quantize contiguous rows of float32. Imported only when they are used.
 
-Each kernel does the same operations as the NumPy code in :mod:`qdqtool.numerics.affine`, so the bits are equal: no
-fast-math, and divisions stay divisions. A row is read once. There are two kinds of rows: with one scale for the whole
-row, and with one scale for each element.
+Each kernel does the same operations as the NumPy code in :mod:`qdqtool.numerics.affine`, so the bits are equal. It
+uses no fast-math, and divides where that code divides. A row is read once. There are two kinds of rows: rows with one
+scale, and rows with one scale for each element.
 """
 
 from typing import Any
@@ -96,7 +96,7 @@ def _integer_rows(x: Array, scale: Array, zero: Array, bounds: Any, out: Array, 
 
 
 def _integer_vectors(x: Array, scale: Array, zero: Array, bounds: Any, out: Array, rows: Any) -> None:
-    """Quantize rows, one scale per element; ``rows``: first row, end, rows in a group, scale rows in it, ratio."""
+    """Quantize rows, one scale per element; ``rows``: first row, end, rows and scale rows in a group, their ratio."""
     first, last, per_group, blocks, height = rows
     for row in range(first, last):
         which = (row // per_group) * blocks + (row % per_group) // height

@@ -18,7 +18,7 @@ class ClusterUsed:
         scheduler: The scheduler, as the user named it.
         workers: Number of workers that ran samples.
         lost: Addresses of workers that left before the end. Other workers ran their samples again.
-        sent: Number of workers that were sent the model; the others read the files at the path of this machine.
+        sent: Number of workers to which the model was sent; the others read the files at the path of this machine.
         other_processors: Processors of workers that differ from this machine's processor; ranges may differ by
             rounding.
     """

@@ -15,8 +15,8 @@ _CARRYING_OPS = ("Add", "Cast", "Concat", "DequantizeLinear", "Div", "Mul", "Neg
 def is_fused_qkv(product: NodeView, constants: Constants) -> bool:
     """Return whether ``product`` computes queries, keys and values together.
 
-    It does if parts of its result reach both operands of a later product (queries and keys) and one operand of another
-    product (values). There must be three parts of the same size: TensorRT rewrites no other split.
+    This is the case if parts of its result reach both operands of a later product (queries and keys) and one operand of
+    another product (values). There must be three parts of the same size: TensorRT rewrites no other split.
     """
     tensors, products = _behind(product.output())
     operands = [len(indices) for indices in products.values()]

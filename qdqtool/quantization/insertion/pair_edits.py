@@ -184,7 +184,7 @@ def qdq_attributes(params: QuantParams) -> dict[str, Any]:
 def has_zero_point(params: QuantParams) -> bool:
     """Whether Q and DQ get a zero point input.
 
-    From opset 21 on, a Q without zero point has its quantized type in output_dtype. This is used where the scales
+    From opset 21 on, a Q without zero point has its quantized type in output_dtype. The attribute is used if the scales
     themselves are quantized: their blocks are so small that zero points would use up the memory that the format saves.
     """
     # In all other cases the zero point is written even if it is 0: without it ONNX reads uint8, and TensorRT int8.

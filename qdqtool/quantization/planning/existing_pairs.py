@@ -1,4 +1,4 @@
-"""Propose the pairs of a model for a recipe; a model with Q/DQ keeps them, or is stripped of them first."""
+"""Propose the pairs of a model for a recipe; Q/DQ that the model already has are kept, or removed first."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -118,8 +118,8 @@ def _is_random(value: str | None) -> bool:
 def only_float_layers(proposal: PlacementProposal, index: ModelIndex, twin: PlacementProposal) -> PlacementProposal:
     """Keep from a proposal only the layers that would also be quantized if the model had no Q/DQ yet.
 
-    Without this, quantizing a model again would quantize layers that stayed float for reasons that only the model
-    without Q/DQ shows, such as few channels.
+    Otherwise a second quantization would quantize layers that stayed float for reasons that Q/DQ nodes hide, such as
+    few channels.
     """
     gains = {(use.scope, use.node) for entry in twin.slots for use in entry.uses}
     # Without its DQ, the node before a Q may make a graph output; it then has the name of that output.

@@ -224,7 +224,7 @@ def nearest_mode(model: Model, found: Encodings) -> str:
 def _fitted(
     slots: Sequence[ProposedSlot], found: Encodings, index: ModelIndex, target: str
 ) -> tuple[dict[WeightKey, Fitted], list[str]]:
-    """Return the scales of constants that fit, and for the others the reasons as text."""
+    """Return the scales of the constants that fit, and the reasons why other scales do not fit, as text."""
     scales: dict[WeightKey, Fitted] = {}
     misfits: dict[str, list[str]] = {}
     for entry in slots:

@@ -58,7 +58,7 @@ def _parts(slot: Slot, found: Mapping[Value | None, list[UseRef]], beside: Count
 
 
 def _by_activation(slot: Slot, index: ModelIndex) -> dict[Value | None, list[UseRef]]:
-    """Return the uses of a weight by the activation that it is multiplied with; None for uses outside products."""
+    """Return the uses of a weight, grouped by the activation that it is multiplied with (None outside products)."""
     found: dict[Value | None, list[UseRef]] = defaultdict(list)
     for use in index.value(slot).uses:
         reference = UseRef(use.node.scope.path, use.node.key, use.index)

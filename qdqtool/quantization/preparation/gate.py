@@ -1,7 +1,7 @@
 """The gate on preparation: a step may change the outputs and the inputs of products by rounding only.
 
 Equal outputs alone prove little: a saturated Softmax gives the same output for every input. So the tensors that are
-multiplied with weights, which are those that get pairs, are compared too.
+multiplied with weights, and therefore get pairs, are compared too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,8 +56,8 @@ class PreparationGate:
         """Return the largest relative difference that a change makes.
 
         Outputs are compared with the given model: the largest difference over the largest magnitude. Inputs of products
-        are compared with the model before the change, if both models have them: the root mean square of the difference
-        over that of the tensor. Channels that the change divides by factors are multiplied by them again.
+        are compared with the model before the change, if both models have them: the ratio of the root mean squares of
+        difference and tensor. Channels that the change divides by factors are multiplied by them again.
 
         Returns:
             The result is infinity if shapes differ, or if an element is NaN or infinite in only one of the two.

@@ -98,7 +98,7 @@ def data_note(used: CalibrationUsed | None, prepared: Prepared, corrected: Seque
 
 
 def _has_used_data(prepared: Prepared) -> bool:
-    """Return whether other data could have given another model: by parameters from data, or by a trial of a step."""
+    """Return whether other data could have given another model: some step has parameters, or a trial, from data."""
     # The means of bias correction matter only if a bias was corrected with them.
     made = (step for step in prepared.record if step.was_made and step.step != BIAS_CORRECTION)
     return any(step.parameters or step.trial is not None for step in made)

@@ -192,9 +192,9 @@ def decide(before: OutputErrors, after: OutputErrors) -> Trial:
     The noise of an output is compared with its own noise before, in dB, so large or noisy outputs do not matter more
     than others. A change is kept if
 
-    * the noise over all samples falls by :data:`LEAST_GAIN_DB` or more in the mean of the outputs, and grows by more
-      than :data:`LARGEST_LOSS_DB` in none: this is the SQNR, which the samples with the most noise decide;
-    * the mean decrease for single samples and outputs is at least :data:`LEAST_GAIN_DB` and its standard error.
+    * the noise over all samples falls by at least :data:`LEAST_GAIN_DB` on average, and grows by more than
+      :data:`LARGEST_LOSS_DB` at no output (samples with the most noise decide this);
+    * the mean decrease for single samples and outputs is at least :data:`LEAST_GAIN_DB`, and at least its standard error.
 
     Args:
         before: The errors of the outputs without the change, one entry for each sample, at least one.

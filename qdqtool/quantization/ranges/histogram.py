@@ -37,7 +37,7 @@ class Histogram:
         return cls(None, np.zeros(BINS, np.int64))
 
     def merge(self, other: "Histogram") -> "Histogram":
-        """Return the histogram of the values of both."""
+        """Return the histogram of the values of both histograms."""
         zeros = self.zeros + other.zeros
         if self.exponent is None or other.exponent is None:
             filled = other if self.exponent is None else self

@@ -41,7 +41,7 @@ class TensorRange:
     histogram: Histogram | None = None
 
     def merge(self, other: "TensorRange") -> "TensorRange":
-        """Return the range of the values of both; without a histogram if one of them has none."""
+        """Return the range of the values of both ranges, without a histogram if one of them has none."""
         if not self.count or not other.count:
             return self if self.count else other
         one, two = self.histogram, other.histogram

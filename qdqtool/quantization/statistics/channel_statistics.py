@@ -19,8 +19,8 @@ from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.feeds import Feeds
 
 MAX_SAMPLES = 128
-"""Largest number of samples that are read. A fold has half of them, and its peaks represent those of all samples. On a
-digit classifier, a change looked 2 dB worse with the peaks of 16 samples than with those of 51.
+"""Largest number of samples that are read. A fold has half of the samples, and its peaks represent the peaks of all
+samples. On a digit classifier, a change looked 2 dB worse with the peaks of 16 samples than with the peaks of 51.
 """
 
 MIN_SAMPLES_IF_LARGE, MAX_VALUES = 6, 1 << 26

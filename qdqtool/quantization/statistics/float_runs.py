@@ -84,7 +84,7 @@ class FloatRuns(Closing):
         return found
 
     def first(self, model: Model, feeds: Feeds, count: int = KEPT) -> list[Outputs]:
-        """Return the outputs of a model on the first samples; only those that were not kept are run.
+        """Return the outputs of a model on the first samples; samples with kept outputs are not run again.
 
         Outputs of the first and of the last model of the job are kept, on :data:`KEPT` samples of the same data.
         """

@@ -48,7 +48,7 @@ class InputMoments:
                     yield slot, np.sum(usable, axis=0)
 
     def _inputs(self, slot: Slot) -> list[Value]:
-        """Return the activations that multiply a matrix; empty if the channels of one are not on the last axis."""
+        """Return the activations that multiply a matrix; empty if one of them has its channels not on the last axis."""
         readers = (self._nodes[use.scope, use.node] for use in slot.uses or ())
         found = [activation_of(node) for reader in readers for node in ops.computing_nodes(reader)]
         known = [value for value in found if value is not None]

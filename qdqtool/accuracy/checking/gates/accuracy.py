@@ -96,7 +96,7 @@ def _fault(result: OutputResult, deviation: Deviation, bound: float | None, leas
 
 
 def _lost_part(result: OutputResult, deviation: Deviation, bound: float | None, limit: float) -> str:
-    """Return which channels or samples have no more than a limit in dB, although the output is good as a whole."""
+    """Return which channels or samples have at most a limit in dB, although the output as a whole is good."""
     if result.sqnr_db is None:
         return ""
     # The gate min-sqnr judges an output that misses its limit as a whole.

@@ -17,13 +17,13 @@ NAME = "activations"
 
 RANDOM_LEAST_DB = 1.0
 """Random inputs may lie outside the ranges of real data. With them, a pair fails only below this SQNR in dB, where its
-error is as large as the values. Between this limit and that of the format, the pair gets a warning."""
+error is as large as the values. Between this limit and the limit of the format, the pair gets a warning."""
 
 FITS = 2.0
 """The range of the codes fits a bound that is known without data if they differ by at most this factor."""
 
 MAX_NODES = 16
-"""Largest number of nodes that are searched for one with a known bound."""
+"""Largest number of nodes that a search for a known bound visits."""
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
@@ -65,7 +65,7 @@ def is_constant(index: ModelIndex, error: PairError) -> bool:
 
 
 def _is_near_zero(index: ModelIndex, error: PairError) -> bool:
-    """Return whether the range of the codes fits the bound of the operator without clipping: the values are near 0."""
+    """Return whether the codes cover the bound of the operator without clipping; then values near 0 are no fault."""
     bound = bound_of(index, error.entry.data)
     top = float(np.max(error.scale)) * (error.fmt.high if error.is_symmetric else error.fmt.high - error.fmt.low)
     return bound is not None and not error.clipped and bound / FITS <= top <= bound * FITS

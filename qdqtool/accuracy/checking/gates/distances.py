@@ -1,7 +1,7 @@
 """The gates on the distance of outputs and quantized tensors from the values that they are compared with.
 
-A gate with a limit from the user fails if it could not judge every value: a limit that was never tested must not look
-like a limit that holds.
+A gate with a limit from the user fails if it could not judge every value. An untested limit must not look like a limit
+that holds.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -52,7 +52,7 @@ class ComparedOutputs:
 
     @property
     def missing(self) -> Iterator[str]:
-        """Why outputs, or samples of them, were not compared, one line each."""
+        """The reasons why outputs, or some of their samples, were not compared, one line each."""
         for result in self.outputs:
             if result.other_shapes:
                 shapes = " against ".join(str(list(shape)) for shape in result.differing_shapes or ())

@@ -1,4 +1,4 @@
-"""The gates on outputs that were saved elsewhere, such as those of an engine, against those of the reference."""
+"""The gates on outputs that were saved elsewhere, such as outputs of an engine, against the reference."""
 
 from collections.abc import Iterator
 

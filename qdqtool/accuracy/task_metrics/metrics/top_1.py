@@ -1,4 +1,4 @@
-"""Top-1 accuracy: the share of predictions whose highest score is that of the right class, in percent.
+"""Top-1 accuracy: the share of predictions whose highest score is the score of the right class, in percent.
 
 The first of equal scores counts, as in ONNX's ArgMax. A loss is given in percentage points: it is 0.5 from 99 % to 98.5
 %.

@@ -74,7 +74,7 @@ def fallback(name: str, number_format: str) -> str:
 
     Raises:
         ArgumentError: The format is not in :data:`FALLBACKS`.
-        UsageError: The format is already that of the mode.
+        UsageError: The mode has this format already.
     """
     if number_format not in FALLBACKS:
         hint = "`--high-precision-dtype fp16` stores the layers that stay in float as float16"

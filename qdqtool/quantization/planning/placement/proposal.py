@@ -169,7 +169,7 @@ class PatternMatch:
         option: The option with the pattern, as users write it.
         pattern: The glob.
         nodes: Labels of the matching nodes, in the order of the graph.
-        quantizable: Number of these nodes whose operator may have pairs; the pattern has no effect on the others.
+        quantizable: Number of these nodes whose operator may have pairs; the pattern has no effect on other nodes.
     """
 
     option: str

@@ -1,8 +1,8 @@
 """Place pairs of activations and weights: on every input of products, and on the skip branch of residual blocks.
 
-A pair is placed on the tensor that the next weighted operator reads. That is after Conv, BatchNormalization, bias and
-activation function, and never between them, because they are fused into the Conv. Operators that only move values need
-no pairs. All other operators compute in float, and a pair before them would only round.
+A pair is placed on the tensor that the next weighted operator reads. That tensor comes after Conv, BatchNormalization,
+bias and activation function, and never between them, because they are fused into the Conv. Operators that only move
+values need no pairs. All other operators compute in float, and a pair before them would only round.
 
 TensorRT moves the Q after a Concat to its inputs. If another product also reads an input of the Concat quantized, as in
 a U-Net, this tensor has two Q nodes. With two scales it is written as codes and as float; with one scale it is written
@@ -229,7 +229,7 @@ def _shared_by_calls(node: NodeView, context: PlacementContext) -> Reason | None
 
 
 def is_computed_in_float(node: NodeView, context: PlacementContext) -> bool:
-    """Return whether a node computes floats at run time: it is neither on integers nor folded to a constant."""
+    """Return whether a node computes floats at run time: no integers, and no constant that folds."""
     value, output = node.input(0), node.output()
     return (value is None or context.is_float(value)) and not (output is not None and context.is_constant(output))
 

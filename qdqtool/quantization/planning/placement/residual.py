@@ -1,7 +1,7 @@
 """Place the pair of a residual Add on the skip branch, so that TensorRT fuses the Add into the preceding Conv.
 
-The branch that comes directly from a Conv gets no pair: it would be between the Conv and the Add that is fused into the
-Conv. If the first Conv of the block reads the skip branch, both share the pair of that Conv.
+The branch that comes directly from a Conv gets no pair, because the pair would be between the Conv and the Add that is
+fused into it. If the first Conv of the block reads the skip branch, both share the pair of that Conv.
 """
 
 from collections.abc import Collection, Mapping

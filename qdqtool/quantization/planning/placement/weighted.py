@@ -130,7 +130,7 @@ def not_computable(value: Value, context: PlacementContext) -> Reason | None:
 
 
 def _is_only_moved(value: Value, context: PlacementContext) -> bool:
-    """Return whether a weight is a stored tensor after nodes that fold at any size; this reads no data."""
+    """Return whether a weight is a stored tensor behind nodes that fold at any size; no data is read."""
     for source in ops.moved_from(value):
         if context.index.constants.direct(source) is not None:
             return True

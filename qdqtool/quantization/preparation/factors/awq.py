@@ -4,9 +4,9 @@ Lin et al., AWQ: Activation-aware Weight Quantization (2023): ``s_j = mean|x_j|*
 min(s))``. The weights that make ``x`` are divided by the factors. A weight with a large factor is rounded in finer
 steps, relative to its size; the other weights in its block get coarser steps.
 
-Alpha is searched: the best of :data:`ALPHAS` is the one whose products, with nearest codes, differ least from the float
+Alpha is searched: with the best of :data:`ALPHAS`, the products with nearest codes differ least from the float
 products. But the codes are later chosen with data (GPTQ), which makes part of the gain superfluous. So factors are used
-only if products with GPTQ codes gain too, on rows that chose neither factors nor codes.
+only if products with GPTQ codes gain too, on rows that neither the factors nor the codes come from.
 """
 
 from collections.abc import Sequence

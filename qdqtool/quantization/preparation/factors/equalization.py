@@ -2,7 +2,7 @@
 
 Nagel, van Baalen, Blankevoort, Welling: Data-Free Quantization Through Weight Equalization and Bias Correction (2019).
 The paper divides channel i by ``s_i = sqrt(r1_i / r2_i)``. There r1 is the range of the weights that make channel i,
-and r2 the range of the weights that read it: each side gets half of the unevenness. Two things differ here.
+and r2 the range of the weights that read it. Each side gets half of the unevenness. Two things differ here.
 
 First, r1 is the largest magnitude of channel i on calibration data. Weights have one scale for each output channel
 here. So uneven channels do not harm the weights that make them; they harm the tensor, which has one scale.

@@ -1,8 +1,8 @@
 """SmoothQuant: divide outlier channels of a normalized tensor by factors, and multiply the weights that read them.
 
 Xiao, Lin, Seznec, Wu, Demouth, Han: SmoothQuant (2023): ``s_j = max|X_j|**alpha / max|W_j|**(1 - alpha)``. The scale
-and bias of the preceding normalization are divided by the factors. Alpha is given, or searched for each tensor: the
-quantized products of the best of :data:`CANDIDATES` differ least from the float products on rows of calibration data.
+and bias of the preceding normalization are divided by the factors. Alpha is given, or searched for each tensor. With
+the best of :data:`CANDIDATES`, quantized products differ least from float products on rows of calibration data.
 
 A search finds factors and steps on one part of the samples, and measures on rows of all samples. Large factors follow
 the peaks of single channels, and few samples show little of the values that a channel has in use. On 48 rows of 128

@@ -95,7 +95,7 @@ class Density:
     """The distribution of the magnitudes of a tensor, without zeros.
 
     Attributes:
-        edges: Bounds of the bins from 0 to the largest magnitude, float64, one more than bins.
+        edges: Bounds of the bins from 0 to the largest magnitude, float64; one more than there are bins.
         counts: Number of values in each bin, float64, the last one not 0.
         sums: Number, sum and sum of squares of the values up to each edge; shape [3, edges].
         amax: The largest magnitude.

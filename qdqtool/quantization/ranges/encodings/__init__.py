@@ -1,4 +1,4 @@
-"""Range files of other tools, one format in each module: recognized by content and read; most can be written.
+"""Recognize, read and (in most formats) write range files of other tools; each module has one format.
 
 The file name, with ``-`` for ``_``, is the public id; ``FORMAT`` is the value.
 """

@@ -85,7 +85,7 @@ class AimetEntry:
         return ConstantScales(self.format, self.scales, self.axis, self.block_size, problem)
 
     def remark(self) -> str | None:
-        """Return the statement of the file that cannot be followed for an activation, or None if there is none."""
+        """Return the statement of the file that qdqtool cannot follow for an activation, or None."""
         if self.kind == FLOAT:
             return IN_FLOAT
         if not self.is_centred:

@@ -168,7 +168,7 @@ class EncodingFormat(ABC):
 
     @abstractmethod
     def recognizes(self, data: bytes) -> bool:
-        """Return whether the data is a file of this format, valid or not; its beginning and its keys decide."""
+        """Return whether the beginning and the keys of the data are of this format; the file may be malformed."""
 
     @abstractmethod
     def read(self, data: bytes) -> Encodings:
@@ -192,7 +192,7 @@ def tensor_range(name: str, low: float, high: float) -> TensorRange:
 
 
 def symmetric_range(name: str, scale: float) -> TensorRange:
-    """Return the range of 127 steps on both sides; dividing it by 127 gives exactly the same float32 scale.
+    """Return the range from -127 to 127 steps; dividing its end by 127 gives exactly the same float32 scale.
 
     Raises:
         UsageError: The scale is negative or not finite.

@@ -33,7 +33,7 @@ class SoundInput:
 
 
 def sound_input(specs: Sequence[InputSpec], source: str) -> SoundInput:
-    """Return the input of a model that sound fills; it must be the only input: [N], [B, N], [B, C, N] or [B, N, C].
+    """Return the only input of a model, if sound can fill it: [N], [B, N], [B, C, N] or [B, N, C].
 
     Raises:
         UsageError: The model has no input or several inputs, or the input does not have the shape or type of sound.
