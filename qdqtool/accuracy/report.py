@@ -47,7 +47,7 @@ class WorstSample:
         files: The files of the sample, relative to the folder of the data; empty if the data is not in such files.
         sqnr_db: SQNR of this sample alone; None if the baseline's output is 0 everywhere.
         max_abs: Largest absolute difference.
-        zero_reference: Whether only the baseline's output is 0 everywhere; such a sample ranks below all with an SQNR.
+        zero_reference: Whether only the baseline's output is 0 everywhere: the sample ranks below those with an SQNR.
         nonfinite: Number of elements that are NaN or infinite in one output only; such a sample ranks last.
     """
 
@@ -158,7 +158,7 @@ class ZeroedTensor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
-    """The cost of quantizing.
+    """The accuracy of a quantized model.
 
     Attributes:
         samples: Number of samples that were run: the first samples of the data to measure on.
@@ -206,7 +206,7 @@ class LayerMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricEffect:
-    """The task metric of the float model and of the quantized one.
+    """The task metric of the float model and of the quantized model.
 
     Attributes:
         name: The metric, or the name of a function of the user.

@@ -24,7 +24,7 @@ from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.rounding import division, to_float, to_integer
 
 PIECE = 1 << 15
-"""Elements in one piece, chosen so that its float32 temporaries fit the second-level cache of a core."""
+"""Number of elements of a piece, whose float32 temporaries then fit the second-level cache of a core."""
 
 Index = tuple[int | slice | EllipsisType, ...]
 

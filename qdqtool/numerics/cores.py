@@ -25,7 +25,7 @@ MOST = 4
 """Largest number of pieces of work at the same time, on any number of cores: each has its own arrays in memory."""
 
 LARGE = 1 << 26
-"""Bytes from which an array is large: memory should never hold two such arrays."""
+"""Number of bytes from which an array is large: memory should never hold two such arrays."""
 
 BOUNDS = "QDQTOOL_BOUNDS"
 """The environment variable with the factor by which a user raises the bounds on the growth of models."""

@@ -94,4 +94,4 @@ def _kernel() -> Any:
 
 
 BINS = 1 << 14
-"""Bins of a histogram. At least half of them lie below the largest magnitude."""
+"""Number of bins of a histogram. At least half of them lie below the largest magnitude."""

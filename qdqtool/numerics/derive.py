@@ -47,8 +47,8 @@ class ScaleRule:
     """The choices that turn a range into a scale.
 
     Attributes:
-        dtype: Type that the model stores scales in: float32, float16, bfloat16 or float8e8m0. A
-            ``scale_scheme`` of the scheme decides it instead.
+        dtype: Type that the model stores scales in: float32, float16, bfloat16 or float8e8m0. A ``scale_scheme`` of the
+            scheme overrides this type.
         narrow_range: Whether to leave out the lowest code of signed integers (-128), so that the codes are symmetric.
         divisor: For symmetric schemes, the code of the largest magnitude. The default is ``fmt.high`` (127, 7, 448);
             other tools also use 128 and 127.5.

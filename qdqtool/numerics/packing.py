@@ -106,7 +106,7 @@ def _group(bits: int) -> tuple[int, int]:
 
 
 PART = 1 << 20
-"""Elements of a part: working on it takes a hundred times as long as starting it, and memory holds only few parts."""
+"""Number of elements of a part. The work on it takes a hundred times as long as its start; few parts are in memory."""
 WHOLE_BYTES = 8
 """In every format, a multiple of this number of codes fills whole bytes."""
 

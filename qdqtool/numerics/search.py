@@ -34,7 +34,7 @@ STRIDE = 3
 WORTH_IT = 1 << 20
 """Smallest array, in elements, for which compiling for a second saves time. Numba may cache the compiled code."""
 GROUPS = 4096
-"""Groups that are searched together: with blocks of 16, they fit the cache of a core."""
+"""Number of groups that are searched together: with blocks of 16, they fit the cache of a core."""
 
 
 def supports(scheme: QuantScheme) -> bool:

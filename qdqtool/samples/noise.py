@@ -38,7 +38,7 @@ _DEPTH = 8
 
 
 TRIED = 40
-"""Combinations of sizes that are tried for an example."""
+"""Number of combinations of sizes that are tried for an example."""
 
 LARGEST_RUN = 1 << 26
 """Largest size of the weights, in bytes, of a model that is run to try example shapes."""
@@ -112,7 +112,7 @@ def _assignments(sizes: Mapping[_Size, int], open_sizes: Sequence[_Size]) -> Ite
 
 
 class _Trial:
-    """Gives shapes to shape inference, and to a run in ONNX Runtime where that is cheap."""
+    """Tries shapes in shape inference and, if that is cheap, in a run in ONNX Runtime."""
 
     def __init__(self, index: ModelIndex, given: Shapes, stack: ExitStack) -> None:
         self._index, self._given = index, given

@@ -1,4 +1,4 @@
-"""Measure what quantizing costs on a few samples: at the outputs, and at each pair by itself."""
+"""Measure the errors of quantization on a few samples: at the outputs, and of each pair alone."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Name the layers whose pairs cost the outputs of a checked model most."""
+"""Name the layers whose pairs make most of the noise at the outputs of a checked model."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ and largest number of samples in a run."""
 
 @dataclass(frozen=True, slots=True)
 class BlameRequest:
-    """Whether layers are named.
+    """A request to name layers.
 
     Attributes:
         always: Whether layers are named even if all gates on outputs hold.

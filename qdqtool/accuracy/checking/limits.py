@@ -32,7 +32,7 @@ class OutputGate:
 
 
 ACCURACY = OutputGate("accuracy", is_asked_for=False)
-"""It passes outputs with 6 dB or more."""
+"""This gate passes outputs with 6 dB or more."""
 
 MIN_SQNR, MIN_COSINE = OutputGate("min-sqnr"), OutputGate("min-cosine")
 MIN_AGREEMENT = OutputGate("min-agreement", finds_layers=False)

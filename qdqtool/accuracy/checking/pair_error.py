@@ -29,7 +29,7 @@ MASK = -5e3
 left out: one of them would be the whole signal."""
 
 MAX_TENSORS = 64
-"""Largest number of tensors that are searched for a tensor that a Softmax reads."""
+"""Largest number of tensors that the search for a Softmax visits."""
 
 LEAST_DB = {2: 0.25, 4: 3.0, 6: 3.0}
 """Lowest SQNR in dB of a pair that fits its tensor, by the bits of the format. If the largest of 3,000 normal values is

@@ -235,7 +235,7 @@ def described(entry: QdqNode) -> str:
 
 
 LARGEST_MODEL = (1 << 31) - (1 << 20)
-"""Largest number of bytes of tensors in one model: protobuf serializes less than 2 GiB, with 1 MiB for the rest."""
+"""Largest number of bytes of tensors in one model: protobuf serializes less than 2 GiB; 1 MiB is for the rest."""
 
 
 class ConstantNodes:

@@ -31,7 +31,7 @@ from qdqtool.samples.feeds import Feeds, Progress
 from qdqtool.samples.sample import Sample, sample_digest
 
 MUCH_CLIPPED = 0.05
-"""From this share on, a Q clips many values; a range of least squared error clips below 1 % of normal values."""
+"""From this share on, a Q clips many values; a range with least squared error clips less than 1 % of normal values."""
 
 
 class CheckJob:

@@ -52,7 +52,7 @@ class GateResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputResult:
-    """One output over all samples: the model's against the baseline's, or a saved one against the model's.
+    """One output over all samples: of the model against the baseline, or a saved output against the model.
 
     Attributes:
         name: Its name.

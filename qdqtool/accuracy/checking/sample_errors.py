@@ -15,10 +15,10 @@ from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.noise import decibels
 
 MOST = 10
-"""How many of the worst samples are kept for each output."""
+"""Number of the worst samples that are kept for each output."""
 
 OUTLIER_DB = 6.0
-"""A sample whose SQNR is this far below the median is an outlier: its noise has four times the relative power."""
+"""A sample whose SQNR is this far below the median is an outlier: its ratio of noise to signal is four times larger."""
 
 _QUANTILES = {"min_db": 0, "lower_quartile_db": 0.25, "median_db": 0.5, "upper_quartile_db": 0.75, "max_db": 1}
 

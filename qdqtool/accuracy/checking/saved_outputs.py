@@ -1,4 +1,4 @@
-"""Compare outputs that were computed elsewhere, such as those of an engine, with those of the reference."""
+"""Compare outputs that were computed elsewhere, such as outputs of an engine, with the reference."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack

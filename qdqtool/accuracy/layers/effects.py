@@ -71,7 +71,7 @@ def effects_of(
 
 
 RUNS_PER_SAMPLE = 12
-"""Largest number of runs for each sample, in all layers together."""
+"""Largest number of runs of each sample, over all layers."""
 
 FEW_SAMPLES = 64
 """Number of samples that every layer is measured on, even if that takes more runs."""

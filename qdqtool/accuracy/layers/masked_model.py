@@ -1,4 +1,4 @@
-"""A float model with a switch at each pair of a plan, so that one session runs it with any set of pairs.
+"""Make a float model with a switch at each pair of a plan, so that one session runs it with any set of pairs.
 
 An activation ``x`` becomes ``Where(mask, DQ(Q(x)), x)``, with the scalar ``mask`` as an input of the model. Its scale
 is an input too, so that the same session can run with another scale. A constant is replaced by an input, which gets the

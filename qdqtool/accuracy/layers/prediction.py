@@ -114,7 +114,7 @@ LEAST_LEFT = 0.05
 to all of it."""
 
 NEARLY_DB = 1.0
-"""An exchange is tried if each output is predicted to miss the goal by at most this."""
+"""An exchange is tried if each output is predicted to miss the goal by at most this number of dB."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

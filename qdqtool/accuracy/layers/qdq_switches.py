@@ -1,4 +1,4 @@
-"""A switch at each pair of a model that has Q/DQ nodes, so that one session runs it with any set of pairs.
+"""Add a switch at each pair of a model that has Q/DQ nodes, so that one session runs it with any set of pairs.
 
 A layer that read the DQ of an activation reads ``Where(mask, DQ(Q(x)), x)`` instead. Each such layer has its own mask,
 which is an input of the model. A pair that makes an output belongs to the layer before the pair. If the range of a Q

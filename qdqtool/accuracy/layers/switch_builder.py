@@ -1,4 +1,4 @@
-"""The base of builders of models with switches: it adds inputs that replace tensors that nodes read."""
+"""The base class of builders of models with switches: it adds inputs in place of tensors that nodes read."""
 
 from collections.abc import Iterable, Sequence
 

@@ -1,1 +1,1 @@
-"""Make candidate models from plans, measure them, and search for one that keeps an accuracy target."""
+"""Make candidate models from plans, measure them, and search for a model that keeps an accuracy target."""

@@ -14,7 +14,7 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.running.own_evaluator import has_large_weights
 
 FAIR_DB = 30.0
-"""Layers are named if the worst output has less SQNR; otherwise only a layer with more noise than all others."""
+"""SQNR in dB of the worst output below which layers are named; else only a layer with more noise than all others."""
 
 NAMED = 3
 """Largest number of layers that are named."""

@@ -1,4 +1,4 @@
-"""An accuracy target, and the loop that finds the cheapest model that keeps it.
+"""Find the cheapest model that keeps an accuracy target.
 
 A search on the selection samples proposes a state. The model of this state is made, and measured on the hold-out
 samples or the validation data. If it misses the target, the next proposal must keep more. After :data:`TRIALS` models

@@ -13,11 +13,11 @@ from qdqtool.numerics.compiled.rows import compiled
 from qdqtool.numerics.dtypes import Array
 
 LANES = 128
-"""Groups in a tile."""
+"""Number of groups in a tile."""
 STRIP = 4 * LANES
-"""Groups loaded together: reading these longer rows from memory is twice as fast as reading rows of a tile."""
+"""Number of groups that are loaded together: reading these longer rows is twice as fast as reading rows of a tile."""
 ACROSS = 16
-"""Groups transposed together if the elements of a group are neighbors in memory."""
+"""Number of groups that are transposed together if the elements of a group are neighbors in memory."""
 _HALF_BITS = np.int32(-0x7000_2000)
 """Mask of the float32 bits that hold the bits of a half: without 3 bits of the exponent and 13 of the mantissa."""
 

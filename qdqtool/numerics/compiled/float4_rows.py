@@ -12,7 +12,7 @@ from qdqtool.numerics.compiled.rows import SHORT, SPREAD, compiled
 from qdqtool.numerics.dtypes import Array
 
 BLOCK = 16
-"""Elements of an NVFP4 block. A loop of this fixed length compiles to operations on two vectors."""
+"""Number of elements of an NVFP4 block. A loop of this fixed length compiles to operations on two vectors."""
 _NAN = np.int32(15)
 """Code of NaN, the code of the lowest value: the format has no NaN."""
 

@@ -15,7 +15,7 @@ from qdqtool.numerics.dtypes import Array
 SHORT = 64
 """Largest number of elements of a short row of small floats."""
 SPREAD = 4096
-"""Elements of short rows that one loop quantizes."""
+"""Number of elements of short rows that one loop quantizes."""
 
 
 def compiled(function: Any) -> Any:

@@ -13,7 +13,7 @@ from qdqtool.numerics.compiled.rows import compiled
 from qdqtool.numerics.dtypes import Array
 
 LANES = 64
-"""Groups evaluated together."""
+"""Number of groups that are evaluated together."""
 
 
 def _magnitudes(bits: Array, amax: Array) -> None:

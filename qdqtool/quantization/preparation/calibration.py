@@ -42,7 +42,7 @@ Elsewhere = Callable[[CalibrationRecord, Sequence[TensorKey], Collection[int]], 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationScope:
-    """The samples of a calibration to run, and the file for partial results.
+    """The samples that a calibration runs, and the file for partial results.
 
     Attributes:
         shard: The shard of the samples to run; None for all samples.

@@ -103,7 +103,7 @@ def _relative_error(before: Array, after: Array) -> float:
 
 
 def _multiplied(array: Array, factors: Factors | None, axis: int) -> Array:
-    """Return a copy with channels multiplied. A view would keep the whole memory of the session alive."""
+    """Return a copy with multiplied channels. A view would keep the whole memory of the session alive."""
     if factors is None or array.ndim < 2 or array.shape[axis] != factors.size:
         return array.copy()
     shape = [1] * array.ndim

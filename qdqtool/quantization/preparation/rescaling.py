@@ -201,7 +201,7 @@ def tried_weights(readers: Sequence[Reader]) -> list[Array]:
 
 
 LARGEST_FACTOR = 256.0
-"""The largest factor, and the reciprocal of the smallest. Only channels that are nearly always zero would get larger
+"""The largest factor; the smallest factor is its reciprocal. Only channels that are nearly always zero would get larger
 factors, to become as large as other channels. Weights with such factors lose precision in float16 or leave its range.
 """
 

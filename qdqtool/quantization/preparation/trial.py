@@ -194,7 +194,7 @@ def decide(before: OutputErrors, after: OutputErrors) -> Trial:
 
     * the noise over all samples falls by at least :data:`LEAST_GAIN_DB` on average, and grows by more than
       :data:`LARGEST_LOSS_DB` at no output (samples with the most noise decide this);
-    * the mean decrease for single samples and outputs is at least :data:`LEAST_GAIN_DB`, and at least its standard error.
+    * the mean decrease for single samples and outputs is at least :data:`LEAST_GAIN_DB` and its standard error.
 
     Args:
         before: The errors of the outputs without the change, one entry for each sample, at least one.

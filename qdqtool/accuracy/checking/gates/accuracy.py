@@ -19,7 +19,7 @@ from qdqtool.errors import plural
 from qdqtool.models.graph.index.view import Value
 
 LEAST_DB = 6.0
-"""SQNR of a float output where the error is half of it."""
+"""SQNR in dB of a float output whose error is half of the output."""
 
 PART_DB = 20.0
 """Channels and samples may have this many dB less than the limit of ``--min-sqnr``, but always need more than 0 dB. In

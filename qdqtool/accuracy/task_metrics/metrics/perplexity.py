@@ -11,7 +11,7 @@ import numpy as np
 from qdqtool.numerics.dtypes import FLOAT64, Array
 
 LARGE_LOSS = 20.0
-"""Percent of the reference's perplexity."""
+"""A larger loss fails a check without a limit; in percent of the reference's perplexity."""
 
 
 class Perplexity:

@@ -15,10 +15,10 @@ SIGNIFICANCE = 0.05
 
 
 LARGE_LOSS = 5.0
-"""Percentage points."""
+"""A loss up to this passes a check without a limit; in percentage points."""
 
 LEAST_LOST = 5
-"""Predictions: by a sign test at :data:`SIGNIFICANCE`, fewer losses than these may be chance."""
+"""Number of lost predictions; by a sign test at :data:`SIGNIFICANCE`, fewer may be lost by chance."""
 
 
 class Top1:

@@ -21,7 +21,7 @@ from qdqtool.quantization.preparation.step import ProposedChange, StepRequest
 from qdqtool.quantization.statistics.channel_statistics import ChannelData
 
 LEAST_GAIN_DB = 1.0
-"""A point is equalized if the expected noise falls by this: a sixth of a bit, the precision of the estimate."""
+"""A point is equalized if the expected noise falls by this much: a sixth of a bit, the precision of the estimate."""
 
 
 class EqualizationStep(RescalingStep):
@@ -39,7 +39,7 @@ class EqualizationStep(RescalingStep):
     def changes(self, model: Model, data: ChannelData, request: StepRequest) -> Iterator[ProposedChange]:
         """Propose the factors with the least expected noise, then the nearest powers of two, which round nothing.
 
-        Then propose the same, but only at the rescaling points whose expected gain is the median or more.
+        Then propose the same only at the rescaling points whose expected gain is at least the median.
         """
         index = ModelIndex.of(model)
         points, left = self.points(index)

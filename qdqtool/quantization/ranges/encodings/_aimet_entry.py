@@ -14,7 +14,7 @@ from qdqtool.quantization.ranges.types import TensorRange
 Numbers = npt.NDArray[np.float64]
 
 FLOAT = "float"
-"""The kind of a tensor that the file leaves in float, of any float type."""
+"""The kind of a tensor that stays float, of any float type."""
 SCALED_FLOATS = frozenset({"float8e4m3fn", "float8e5m2"})
 """Float formats that have a scale in AIMET."""
 WIDEST = 16

@@ -16,7 +16,7 @@ from qdqtool.quantization.ranges.types import TensorRange
 from qdqtool.samples.columns import DAMAGED_ARCHIVE, DAMAGED_ARRAY
 
 MAX_ENTRY_BYTES = 1 << 12
-"""Largest entry that is read: two numbers and the header of their array are smaller."""
+"""Largest number of bytes of an entry that is read; an array of two numbers with its header is smaller."""
 # The earliest date of the zip format. With the current time, equal ranges would give different bytes.
 EPOCH = (1980, 1, 1, 0, 0, 0)
 

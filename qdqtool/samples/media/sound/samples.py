@@ -26,7 +26,7 @@ FORMATS = ("WAV", "WAVEX", "RF64", "FLAC", "OGG")
 """The formats that are decoded, as libsndfile names them."""
 
 FRAMES = 1 << 16
-"""Frames of one piece. A long sound is read in pieces, so it is never in memory as a whole."""
+"""Number of frames of a piece. A long sound is read in pieces, so it is never in memory as a whole."""
 
 # libsndfile decodes a truncated WAV file up to its end and reports the fault only in a log. A declared size near 2^31
 # or 2^32 means that the program could not update the header: such a file is complete.
