@@ -77,7 +77,7 @@ def _aligned(shape: tuple[int, ...], granularity: Granularity) -> Iterator[tuple
 
 @dataclass(frozen=True, slots=True)
 class _View:
-    """A slice and then a reshape, neither of which copies."""
+    """A slice and then a reshape; neither copies."""
 
     shape: tuple[int, ...] | None = None
     index: Index = (...,)

@@ -131,7 +131,7 @@ def noise_of(expected: Mapping[str, Array], found: Mapping[str, Array]) -> Noise
     """Return the noise of one sample, as a :class:`Noise` with one row; both arguments hold outputs by name.
 
     An output whose shape differs, such as the boxes that a NonMaxSuppression keeps, adds nothing to the signal or the
-    noise. Neither do elements that are NaN or infinite in the float output.
+    noise. Elements that are NaN or infinite in the float output add nothing either.
     """
     pairs = [_powers(array, found[name]) for name, array in expected.items()]
     return Noise(np.array([[signal for signal, _ in pairs]]), np.array([[noise for _, noise in pairs]]))

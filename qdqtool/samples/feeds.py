@@ -103,7 +103,7 @@ class Feeds:
             )
 
     def renamed(self, names: Mapping[str, str]) -> "Feeds":
-        """Return the same samples with other input names, given by the old names."""
+        """Return the same samples with new input names; ``names`` has the new name for each old name."""
         shapes = {names.get(name, name): shape for name, shape in self.description.shapes.items()}
         samples = labelled(self.samples, self.description.source)
         return Feeds(Converted(samples, names), replace(self.description, shapes=shapes))

@@ -20,7 +20,7 @@ class NoLabelsError(UsageError):
 
 
 def labels_taken_error(where: object) -> NoLabelsError:
-    """Return the error for a request of labels if the model has an input with their name."""
+    """Return the error to raise if labels are requested and the model has an input with their name."""
     return NoLabelsError(f"{where}: '{LABELS}' is an input of the model, so it cannot hold the labels")
 
 

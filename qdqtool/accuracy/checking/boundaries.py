@@ -97,7 +97,7 @@ class Boundary:
 
     @property
     def is_unexplained(self) -> bool:
-        """Whether the distance of the codes is explained neither by rounding nor by the model's note on data."""
+        """Whether neither rounding nor the model's note on data explains the distance of the codes."""
         return bool(self.bad_weights) and bool(self.by_data is None or self.data_fault)
 
     @property

@@ -218,7 +218,7 @@ def _blame(
 def _causes(
     switches: QdqSwitches, runs: MaskedRuns, output: str, clipping: Mapping[QdqNode, float]
 ) -> tuple[NoiseCause, ...]:
-    """Measure the output without each part of the quantization, and with finer scales of weights."""
+    """Measure the output with each part of the quantization undone, and with finer scales of weights."""
     clipped, coarse = "clipping activations", "per-tensor weights"
     parts: dict[str, list[int]] = {}
     for number, switch in enumerate(switches.switches):

@@ -225,7 +225,7 @@ class OutputCheck:
 
     @property
     def nonfinite_as_in_baseline(self) -> bool:
-        """Whether there is a baseline, and it has its NaN and infinities at the same places."""
+        """Whether there is a baseline that has NaN and infinities at the same places."""
         return self.baseline is not None and self.deviation.error.nonfinite_mismatches == 0
 
     def add(self, actual: Array | None, expected: Array | None, origin: SampleOrigin) -> None:

@@ -188,7 +188,7 @@ class PairError:
         return ", ".join(shares)
 
     def _fitting_scale(self, low: float, high: float) -> float:
-        """Return the scale with which the range of the format just holds the values."""
+        """Return the smallest scale with which the range of the format covers the values."""
         if self.is_symmetric:
             return max(abs(low), abs(high)) / self.fmt.high
         return (max(high, 0.0) - min(low, 0.0)) / (self.fmt.high - self.fmt.low)

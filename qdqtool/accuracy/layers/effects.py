@@ -86,7 +86,7 @@ class LayerMetrics:
 
 
 def measure_layers(layers: Sequence[Layer], metric: MetricRuns) -> LayerMetrics:
-    """Measure the metric of the float model, of the quantized one, and of each layer.
+    """Measure the metric of the float model, of the quantized model, and of each layer.
 
     The models are measured on all samples. The layers are measured on at least :data:`FEW_SAMPLES` samples, and on
     more if all runs together are at most :data:`RUNS_PER_SAMPLE` for each sample.

@@ -58,7 +58,7 @@ class LayerRuns:
         shares: The share of each layer in the cost of all layers.
         masked: The model.
         runs: Its session with a few samples.
-        feeds: All samples, of which the session has a few.
+        feeds: All samples; the session has a few of them.
         ready: The float model.
         plan: The pairs.
         cache: The measurements so far.

@@ -177,7 +177,7 @@ class MetricRuns:
 
     @classmethod
     def of(cls, metric: RequestedMetric, runs: MaskedRuns, feeds: Feeds) -> "MetricRuns":
-        """Return the metric for the outputs of a model, on samples whose labels are still to be found."""
+        """Return the metric for the outputs of a model, and add labels to the samples."""
         return cls(metric.measure(runs.all_outputs), runs, labelled_for(metric, feeds))
 
     def first(self, count: int) -> "MetricRuns":

@@ -145,7 +145,7 @@ class _Halving:
 
     @property
     def known(self) -> Sequence[_Group]:
-        """All groups: each layer is in one of them."""
+        """All groups; every layer is in exactly one group."""
         return [*self.found, *self.groups]
 
     def named(self) -> Sequence[_Group]:

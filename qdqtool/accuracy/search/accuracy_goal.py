@@ -44,7 +44,7 @@ class AccuracyGoal:
         """Check the limits.
 
         Raises:
-            UsageError: There is no limit, a limit is not finite, or the limit of a metric has no metric.
+            UsageError: There is no limit, a limit is not finite, or a limit for a metric is given without a metric.
         """
         if self.min_sqnr_db is None and self.max_metric_loss is None:
             raise UsageError("a goal needs a limit: --min-sqnr or --max-metric-loss")

@@ -67,7 +67,7 @@ def bits_of(recipe: Recipe, plan: QuantPlan, index: ModelIndex) -> FormatBits:
 
 
 def without(planned: Planned, index: ModelIndex, left: frozenset[NodeId], secondary: frozenset[NodeId]) -> Planned:
-    """Return a plan of weights without the pairs that only some nodes read.
+    """Return a plan of weights without the pairs that only the given nodes read.
 
     Args:
         planned: The plan.

@@ -104,7 +104,7 @@ class Goal(ABC):
 
     @abstractmethod
     def measurements(self) -> Mapping[StateKey, StateMeasurement]:
-        """Return the measurements of states, apart from their noise in the search."""
+        """Return the measurements of states, without their noise in the search."""
 
     @abstractmethod
     def metric_report(self, found: SearchOutcome) -> MetricGoal | None:

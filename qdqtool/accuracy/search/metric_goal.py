@@ -40,7 +40,7 @@ class MetricLossGoal(Goal):
     above_db: float = -math.inf
 
     def propose(self) -> SearchState | None:
-        """Return the cheapest state from ``above_db`` on that keeps the target on the selection samples."""
+        """Return the cheapest state with at least ``above_db`` that keeps the target on the selection samples."""
         while not (states := self._proposable()) or not self.is_expected_to_keep(states[-1]):
             if not self._search_on():
                 return None
@@ -126,7 +126,7 @@ class MetricLossGoal(Goal):
         return [step for step in self.search.frontier() if step.worst_db >= self.above_db]
 
     def _search_on(self) -> bool:
-        """Search for a state with :data:`CURVE_STEP_DB` more; return whether a better one was found."""
+        """Search for a state with :data:`CURVE_STEP_DB` more SQNR; return whether a better state was found."""
         if not self.search.steps:
             self.search.reach(-math.inf)
             return True

@@ -48,9 +48,9 @@ def require_valid(
         quantized: The model.
         source: The model that it was made from. The message says if ``source`` has the same errors.
         target: The target of the model.
-        lossy: Scope and name of each tensor for which the caller reports that most of its values are lost. If an
-            outlier was clipped, a later tensor does not fill its calibrated range, and QN504 reports that. For these
-            tensors QN504 is not refused.
+        lossy: Scope and name of the tensors that the caller reports as losing most of their values. If an outlier was
+            clipped, a later tensor does not fill its calibrated range, and QN504 reports that. For these tensors QN504
+            is not refused.
         hint: How the user can fix faults that ``source`` already has, besides the rule's remedy.
 
     Raises:
@@ -81,7 +81,7 @@ def _findings(model: Model, target: str) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantized:
-    """A quantized model in memory, and what each step reports."""
+    """A quantized model in memory, and the reports of the steps."""
 
     model: Model
     pairs: tuple[QuantizedTensor, ...]

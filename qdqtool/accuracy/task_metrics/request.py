@@ -109,7 +109,7 @@ class FunctionMeasure:
         return self.function.name
 
     def measure(self, outputs: Sequence[str]) -> "FunctionMeasure":
-        """Return this object: the function gets whatever outputs a model has."""
+        """Return this object, because the function gets all outputs of any model."""
         del outputs
         return self
 
@@ -206,7 +206,7 @@ def load_metric(request: MetricRequest) -> RequestedMetric:
 
 
 def labelled_for(metric: RequestedMetric, feeds: Feeds) -> Feeds:
-    """Return samples with labels; without labels only if the metric does not need them."""
+    """Return samples with labels; if there are none and the metric does not need them, samples without labels."""
     if metric.needs_labels:
         return feeds.with_labels()
     with suppress(NoLabelsError):

@@ -53,7 +53,7 @@ class ResolvedModel:
 
 
 def settle_model(source: Model, recipe: Recipe) -> ResolvedModel:
-    """Return the model to quantize and its recipe, with existing Q/DQ settled and repeated functions inlined.
+    """Return the model to quantize and its recipe, after existing Q/DQ are handled and repeated functions inlined.
 
     A local function that is called more than once is inlined if its activations are to be quantized: their ranges
     differ from call to call.
@@ -101,7 +101,7 @@ def existing_hint(existing: Existing | None) -> str:
 def notes_beside(model: Model, notes: Notes) -> Notes:
     """Return the notes to add to a model that keeps its Q/DQ; notes that the model already has remain true.
 
-    The note about random calibration data is always added, whichever pairs the data made.
+    The note about random calibration data is always added, even if the data made only some of the pairs.
     """
     return {
         key: value

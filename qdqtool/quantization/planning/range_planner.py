@@ -103,7 +103,7 @@ class _Params:
         return share_scales(slots, made, lambda number: chosen[slots[number].slot].amax)
 
     def of(self, entry: ProposedSlot, value: Value) -> QuantParams:
-        """Return the parameters of a pair: absmax over the largest value of the format, in the tensor's type."""
+        """Return the parameters of a pair: largest magnitude / largest value of the format, in the tensor's type."""
         if entry.kind == "weight":
             known = self._weights.get(entry.slot) if entry.range_group is None else None
             return self._of_weight(entry, value) if known is None else known

@@ -41,7 +41,7 @@ class FromCache:
     Attributes:
         found: The prepared model, its ranges and, if there is data, the checked samples.
         used: The facts about the ranges for a report.
-        of_the_ranges: Whether the samples are known to be those on which the ranges were found.
+        of_the_ranges: Whether the ranges are known to come from these samples.
     """
 
     found: Calibrated

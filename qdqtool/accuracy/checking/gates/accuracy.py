@@ -1,7 +1,7 @@
 """The gate on outputs that needs no limit: an error of more than half the output means that the output is lost.
 
 Every model has the same limit: 6 dB for float outputs, and more agreement than by chance for integer outputs. A lower
-``--min-sqnr`` lowers it too, to 0 dB at least.
+``--min-sqnr`` lowers this limit too, but not below 0 dB.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
