@@ -147,7 +147,7 @@ class ChannelErrors:
         return [cls(axis, *np.zeros((4, shape[axis]))) for axis in axes]
 
     def add(self, squares: Array, difference: Array, changes: Array) -> None:
-        """Count one sample: squares of the reference, difference, and where the output differs from the first sample."""
+        """Count one sample: squares of the reference, difference, and where it differs from the first sample."""
         over = self._over(squares)
         self.signal += squares.sum(over)
         self.noise += (difference * difference).sum(over)
