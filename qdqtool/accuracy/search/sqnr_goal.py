@@ -71,9 +71,9 @@ class SqnrGoal(Goal):
         return GateError(
             f"no quantized model was found whose outputs all keep {self._goal_db:.4g} dB: {_describe_db(kept[0])} with "
             f"every layer quantized; the search reached {_describe_db(best.worst_db)} with "
-            f"{describe_levels(best, self.search)} on its own samples, and its best model {_describe_db(max(kept))} "
-            f"on the samples that measure. The {kind} limit it: {_describe_db(weights)} with weights alone quantized, "
-            f"{_describe_db(activations)} with activations alone",
+            f"{describe_levels(best, self.search)} on its own samples, and its best model has "
+            f"{_describe_db(max(kept))} on the samples that measure. The {kind} limit it: {_describe_db(weights)} with "
+            f"weights alone quantized, {_describe_db(activations)} with activations alone",
             hint=hint if lower is None else f"`--min-sqnr {math.floor(lower)}`; or {hint}",
         )
 

@@ -261,7 +261,7 @@ def test_samples_that_lose_more_than_those_of_the_search_are_served_too(tmp_path
     low = report_worst(quantized(folder, None, "all.onnx"))
     with pytest.raises(GateError) as caught:
         quantized(folder, 200.0)
-    most = re.search(r"best model ([\d.]+) dB on the samples that measure", caught.value.message)
+    most = re.search(r"best model has ([\d.]+) dB on the samples that measure", caught.value.message)
     assert most
     for goal in (low + 0.5, float(most[1]) - 0.1):
         report = quantized(folder, goal)
