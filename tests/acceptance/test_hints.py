@@ -171,7 +171,7 @@ CASES = {
     ),
     "images as fractions for integers": Case(
         "calibrate rgb_integers.onnx --calib-data photos --image-preset unit -o r9.json",
-        "give pixels as they are: `--image-range 0..255`",
+        "keep the pixels integers: `--image-range 0..255`",
     ),
     "images without labels": Case(
         "check rgb.onnx --data photos --image-preset unit --metric top-1",

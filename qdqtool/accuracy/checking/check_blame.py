@@ -63,7 +63,8 @@ class BaselineMatcher:
     def of(self, qdq: QdqIndex, entry: QdqNode) -> Iterator[Value]:
         """Yield candidates: inputs of the matched consumers, the output of the matched producer, then matches by name.
 
-        Names match a tensor with this name, an input of the node with the same outputs, or the name without a suffix.
+        Matches by name are the baseline's tensor of the same name, the same input of the baseline's node with the same
+        output names, and tensors named like the pair without the suffix of a tool.
         """
         readers = qdq.readers(entry) if entry.is_quantize else [entry]
         uses = [use for reader in readers for use in reader.uses]

@@ -58,7 +58,7 @@ class SampleErrors:
     _max_abs: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, error: AccumulatedError, origin: SampleOrigin) -> None:
-        """Count one sample by its error; a sample whose two outputs have different shapes is left out."""
+        """Count one sample by its error. It is left out if the output and its reference have different shapes."""
         if error.other_shapes:
             return
         nonfinite, sqnr = error.nonfinite_mismatches, error.sqnr_db

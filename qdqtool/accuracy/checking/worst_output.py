@@ -51,7 +51,7 @@ def judge_check(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
 
     Args:
         check: The report of the check.
-        limit: The option that sets a limit on the SQNR of an output, for hints; None if low accuracy was asked for.
+        limit: The option for a limit on the SQNR, named in hints; None if an accuracy target permits a low SQNR.
     """
     missed = [gate.name for gate in check.gates if not gate.passed]
     if missed or check.failures or not check.passed:

@@ -200,7 +200,7 @@ def _level(noise: Noise, output: int) -> float:
 
 
 def blamed_layers(ranking: NoiseRanking, layers: Sequence[Layer], index: ModelIndex) -> tuple[BlamedLayer, ...]:
-    """Return the entries of the layers that were found."""
+    """Return a report entry for each layer of the ranking."""
     sizes, patterns = size_shares(layers, index), excluding_patterns(layers, index)
     return tuple(
         BlamedLayer(

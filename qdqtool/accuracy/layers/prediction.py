@@ -1,8 +1,8 @@
 """The states of a search, and predictions of their noise from the noise that each layer makes alone.
 
-Noise powers at the outputs approximately add up. In a measured state, the share of a layer in the sum of all powers is
-its share in the noise. (On a detector, the noise that disappears with one layer in float predicted worse, because a
-layer also changes how errors of other layers round.)
+Noise powers at the outputs approximately add up. So the noise of a measured state is divided among the layers in
+proportion to the noise that each layer makes alone. (On a detector, the noise that disappears with one layer in float
+predicted worse, because a layer also changes how errors of other layers round.)
 """
 
 from collections.abc import Callable, Iterator, Sequence

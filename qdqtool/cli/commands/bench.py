@@ -30,7 +30,7 @@ def command(context: click.Context, /, *, engine: Path, output_format: str, **wo
 
     ENGINE is an engine of TensorRT or TensorRT for RTX; or an ONNX model, which ONNX Runtime's provider for TensorRT
     for RTX compiles and runs. With --against, the two engines run in turn, so that a change of the clock frequency
-    affects both times. Without a GPU, its driver or a package the command ends with exit code 4.
+    affects both times. The command ends with exit code 4 if the GPU, its driver or a required package is missing.
 
     This command has never run on a GPU so far: `qdqtool explain build` lists what was tested.
     """

@@ -31,7 +31,8 @@ def command(*, engine: Path, output: Path, output_format: str, **words: Any) -> 
     """Run ENGINE on the GPU of this machine and write its outputs.
 
     ENGINE is an engine of TensorRT or TensorRT for RTX; or an ONNX model, which ONNX Runtime's provider for TensorRT
-    for RTX compiles and runs. Without a GPU, its driver or a package the command ends with exit code 4.
+    for RTX compiles and runs. The command ends with exit code 4 if the GPU, its driver or a required package is
+    missing.
 
     This command has never run on a GPU so far: `qdqtool explain build` lists what was tested.
     """

@@ -160,7 +160,7 @@ def check_version(stored: Manifest) -> EngineCheck:
         return _passed("version", f"{stored.backend} {installed} built the engine and is installed")
     found = f"built by {stored.backend} {stored.version}; {installed} is installed"
     if (stored.options or {}).get("version_compatible"):
-        return _impossible("version", f"{found}; test on a GPU whether it runs this version-compatible engine")
+        return _impossible("version", f"{found}; run this version-compatible engine on a GPU to test it")
     return _failed("version", found)
 
 

@@ -235,7 +235,7 @@ class Conversion:
 
 
 def _files_of(data: Source) -> FileData | None:
-    """Return the samples if they are files, without a preview, because ``quantize`` already wrote it."""
+    """Return samples from files, or None; they have no preview, because ``quantize`` already wrote it."""
     data = data.data if isinstance(data, CachedRanges) else data
     if isinstance(data, str | Path):
         return FileData(path=Path(data))

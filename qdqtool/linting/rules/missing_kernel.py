@@ -26,7 +26,7 @@ class MissingKernel(Rule):
     Why it matters: TensorRT for RTX has no ConvTranspose in bfloat16 on any GPU. For compute capability 7.5 it has no
     matrix product with float32 output ("FP32 GEMM is not supported") and nothing in bfloat16, quantized or not. It
     computes the Attention operator in float16 and bfloat16, with heads of 9 to 256 elements. Other types and heads work
-    in two cases. The first is a single query with at least 4 heads, counted over all batches. In the second, inputs
+    in two cases. In the first, there is a single query, and batch size times heads is at least 4. In the second, inputs
     have rank 3 and no Cast or DQ makes them, and there is no mask, causality or shared head. An Attention operator with
     a second output, softcap, softmax_precision, past keys, or keys and values of different head size is refused. The
     rule finds this before the build.

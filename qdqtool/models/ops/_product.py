@@ -95,8 +95,8 @@ class ProductOp(QuantizableOp):
         """Return whether a layer with these numbers of input and output channels benefits from quantized kernels.
 
         A convolution applies its weight at many positions, so one large number is enough: the first layer of an image
-        model has 3 input channels. A matrix product with a small number takes little time. As the last layer of a
-        classifier it is also the most sensitive to rounding.
+        model has 3 input channels. A matrix product with few input or few output channels takes little time. As the
+        last layer of a classifier it is also the most sensitive to rounding.
         """
         side = min(channels) if self.two_activations else max(channels)
         return side >= LEAST_CHANNELS

@@ -135,7 +135,7 @@ class ValueTraits:
 
 @dataclass(frozen=True, kw_only=True)
 class ChannelTraits:
-    """The position of the channels of the first input in the output.
+    """What the operator does to the channels of its first input.
 
     Attributes:
         keeps_channels: Whether the output has the channels of the inputs, in the same order.

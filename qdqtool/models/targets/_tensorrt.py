@@ -116,7 +116,7 @@ CHANGES = (
     ReleaseChange(
         since="10.10",
         summary="a Q to uint8, which was refused before, is computed as int8; output_dtype of a DQ",
-        evidence="changelog of the parser for uint8; source of the parser in 10.8 and 10.10",
+        evidence="the parser's changelog on uint8, and its source in 10.8 and 10.10",
         brings=frozenset({"DequantizeLinear.output_dtype"}),
         before={"uint8_as_int8": False},
     ),

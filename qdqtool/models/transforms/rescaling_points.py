@@ -109,7 +109,7 @@ class PointKind(enum.Enum):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RescalingPoint:
-    """A tensor at which factors can move.
+    """A tensor whose channels can be divided by factors that its readers multiply by.
 
     Attributes:
         kind: The kind of the producing layer.

@@ -235,7 +235,7 @@ class StripEdits:
         self._gone.add(entry.node)
 
     def _take_output_name(self, source: Value, output: Value, name: str) -> bool:
-        """Rename ``source`` at its producer to the output, which then needs no Identity."""
+        """Let the producer of ``source`` write ``output`` without an Identity, and return whether that is possible."""
         producer = source.producer
         free = not source.is_output and source.scope is output.scope and name == source.name
         if producer is None or not free or self.index.qdq.get(producer) is not None or source in self._stands_for:

@@ -79,7 +79,7 @@ def only(story: Story, checks: tuple[CheckReport, ...]) -> Story:
 
 
 def sensitivities_differ(a: SensitivityReport | None, b: SensitivityReport | None) -> str:
-    """Return why the effects of layers must not be subtracted; empty if they may be, or if a report is missing."""
+    """Return why the layer effects of two reports cannot be compared; empty if they can, or if one is missing."""
     if a is None or b is None:
         return FAIR
     if a is b:

@@ -181,7 +181,7 @@ def _fits(document: Mapping[str, Any], name: str) -> bool:
 
 
 def step_source(conversion: str, step: str) -> str:
-    """Return the name of the report of a step of a conversion on the page."""
+    """Return how the page names the report of one conversion step."""
     return f"{conversion}, step {step}"
 
 

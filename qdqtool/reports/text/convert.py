@@ -89,7 +89,7 @@ def _worst(report: CheckReport) -> str:
 
 
 def _samples(measured: MeasuredOn) -> list[str]:
-    """Return which samples the check used, and whether something was also chosen with them."""
+    """Describe the samples of the check, and whether they also influenced the model."""
     if measured.part == "held back":
         kind = "random hold-out sample" if measured.data == "random" else "hold-out sample"
         return [f"on {plural(measured.samples, kind)}; they influence only the final ranges"]

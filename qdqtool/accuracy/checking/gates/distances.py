@@ -63,7 +63,7 @@ class ComparedOutputs:
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Judge the gates with a limit that the user gave; each is active with a baseline and a limit."""
+    """Judge the gates whose limits the user gave; without a baseline, yield nothing."""
     job = evidence.job
     if job.baseline is not None:
         yield from distance_gates(

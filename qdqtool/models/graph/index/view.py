@@ -51,7 +51,7 @@ class Value:
 
     @property
     def qualified_name(self) -> str:
-        """The name after the scope path: ``y.then_branch/w``; in the main graph, the name alone."""
+        """The scope path and the name: ``y.then_branch/w``; only the name in the main graph."""
         return f"{display(self.scope.path)}/{self.name}" if self.scope.path else self.name
 
 

@@ -8,11 +8,11 @@ rounds small queries and keys to 0. If all values of a row become 0, the divisor
 random weights and int8 in all other layers, the outputs had 1.9 dB with these products in int8, and 14.8 dB with them
 in float. In float8, which represents small numbers, it makes no difference (11.8 and 11.9 dB).
 
-The output of a Softmax has the bound 1. For a floating-point format this bound is the better scale. Its steps shrink
-with the values, so data far below the bound loses nothing, and no calibration method can clip the one attention weight
-that matters. NVIDIA's Model Optimizer also fixes this scale, at 1/448 for fp8. For integers the bound is worse: most
-attention weights of 512 tokens would round to 0 on a grid that ends at 1. So int8 keeps the calibrated range, from a
-method that weighs the size of errors and not their number.
+The output of a Softmax has the bound 1. For a floating-point format this bound is the better scale. The steps of such a
+format shrink with the values, so values far below the bound keep their precision. With a fixed scale, no calibration
+method can clip a rare large attention weight. NVIDIA's Model Optimizer also fixes this scale, at 1/448 for fp8. For
+integers the bound is worse: most attention weights of 512 tokens would round to 0 on a grid that ends at 1. So int8
+keeps the calibrated range, from a method that weighs the size of errors and not their number.
 """
 
 from dataclasses import replace

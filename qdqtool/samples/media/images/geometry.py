@@ -73,7 +73,7 @@ def in_type(values: Array, dtype: np.dtype[np.generic], name: str) -> Array:
         raise UsageError(
             f"input '{name}' has type {dtype}, and the preprocessed images have values from {values.min():g} to "
             f"{values.max():g}, which are not all integers of that type",
-            hint="give pixels as they are: `--image-range 0..255`, and integers, if any, as --image-mean",
+            hint="keep the pixels integers: `--image-range 0..255`, no --image-std, and only integers in --image-mean",
         )
     return values.astype(dtype)
 
