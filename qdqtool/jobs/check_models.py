@@ -16,7 +16,7 @@ from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.errors import QdqError, UsageError
 from qdqtool.jobs import check as check_job
 from qdqtool.jobs.options import CheckCommand
-from qdqtool.jobs.verdict import judge, word_of
+from qdqtool.jobs.verdict import exit_code, judge, word_of
 from qdqtool.linting.settings import LIST_HINT, ListedModel, find_config, read_listed
 from qdqtool.options import COMMAND_LINE, Values, declared
 from qdqtool.results import Judgement, Report, VerdictWord
@@ -45,10 +45,8 @@ class ModelCheck:
     @classmethod
     def of(cls, report: CheckReport, *, strict: bool = False) -> "ModelCheck":
         """Return the report entry of a completed check; with ``strict``, a warning also has exit code 1."""
-        failed = report.verdict == "failed" or (strict and report.verdict == "warning")
-        return cls(
-            model=report.model, verdict=report.verdict, exit_code=int(failed), reasons=report.reasons, report=report
-        )
+        code = exit_code(report.verdict, strict=strict)
+        return cls(model=report.model, verdict=report.verdict, exit_code=code, reasons=report.reasons, report=report)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

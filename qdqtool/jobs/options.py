@@ -21,6 +21,7 @@ WEIGHTS = choice("packed", "qdq", values=WeightStorage)
 EXTERNAL_DATA = choice("auto", "always", "never", values=ExternalData)
 _WEIGHTS = "Store quantized constants as codes behind a DQ, or as float behind Q and DQ."
 _EXTERNAL_DATA = "Store weights in a second file: auto does so if the input does or the model exceeds 2 GiB."
+_STRICT: bool = option(False, "Exit with 1 if the verdict is a warning.", section="Report", only="command line")
 _FORCE = "Use the ranges although they were found on another model or other data."
 _FILES = (
     "Samples: .npz, .npy, a folder of either, of images, of sound files or of ONNX test data, a .txt file, or "
@@ -142,6 +143,7 @@ class QuantizeCommand:
         section=WHAT,
         only="command line",
     )
+    strict: bool = _STRICT
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -231,7 +233,7 @@ class CheckCommand:
     blame: bool = option(
         False, "Name the layers that add most noise to the worst output, even if every gate holds.", section="Report"
     )
-    strict: bool = option(False, "Exit with 1 if the verdict is a warning.", section="Report", only="command line")
+    strict: bool = _STRICT
 
 
 @dataclass(init=False, repr=False, eq=False)

@@ -169,3 +169,17 @@ def test_strict_makes_a_warning_exit_code_1(tmp_path: Path):
     done = [qdqtool("check", "m.onnx", *strict, cwd=tmp_path) for strict in ((), ("--strict",))]
     assert [each.code for each in done] == [0, 1]
     assert "WARNING   4 gates held" in done[0].out
+
+
+def test_strict_quantize_ends_with_1_for_a_model_that_does_not_shrink(tmp_path: Path):
+    codes = {}
+    for width in (4, 256):
+        weight = np.random.default_rng(0).normal(size=(width, width)).astype(np.float32)
+        node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
+        values = [onnx.helper.make_tensor_value_info(name, 1, [1, width]) for name in "xy"]
+        graph = onnx.helper.make_graph([node], "g", values[:1], values[1:], [onnx.numpy_helper.from_array(weight, "w")])
+        opset = onnx.helper.make_opsetid("", 21)
+        onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=10), tmp_path / "m.onnx")
+        words = ("quantize", "m.onnx", "--random-calibration", "-o", "out.onnx")
+        codes[width] = [qdqtool(*words, *strict, cwd=tmp_path).code for strict in ((), ("--strict",))]
+    assert codes == {4: [0, 1], 256: [0, 0]}

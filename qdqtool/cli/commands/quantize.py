@@ -21,7 +21,7 @@ LAYOUT = Layout(
         "What is quantized": (*WHAT, "list_matches"),
         "Accuracy": ("min_sqnr", "metric", "max_metric_loss", "fallback", "sensitivity"),
         "How": (),
-        "Report": ("reports", *REPORT),
+        "Report": ("strict", "reports", *REPORT),
     },
     first=(
         "output",
@@ -65,6 +65,7 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     from qdqtool.errors import UsageError
     from qdqtool.jobs import matches, quantize
     from qdqtool.jobs.request import quantize_request, recipe_request
+    from qdqtool.jobs.verdict import exit_code
 
     if list_matches:
         if has_reports(click.get_current_context()):
@@ -79,6 +80,6 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     data, options = quantize_request(values_of(QuantizeCommand, words), COMMAND_LINE)
     with step_progress() as (_, progress, tick):
         report = quantize.quantize_model(model, data, output, options, progress, tick)
-    passed = report.verdict != "failed"
-    emit(report, output_format, "quantize", passed=passed)
-    click.get_current_context().exit(0 if passed else 1)
+    code = exit_code(report.verdict, strict=words["strict"])
+    emit(report, output_format, "quantize", passed=not code)
+    click.get_current_context().exit(code)

@@ -11,7 +11,7 @@ from qdqtool.jobs.conversion.options import ConvertOptions, ConvertProgress, pat
 from qdqtool.jobs.conversion.report import QUESTION, STEPS, ConversionReport, MeasuredOn, StepReport
 from qdqtool.jobs.conversion.steps import Conversion, Source, measured_on
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.jobs.verdict import judge, reasons_of, word_of
+from qdqtool.jobs.verdict import exit_code, judge, reasons_of, word_of
 from qdqtool.models.graph.io.external import external_files
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
@@ -86,7 +86,7 @@ def _report(conversion: Conversion, steps: list[StepReport], aside: Staging) -> 
     failed = next((each for each in steps if each.state == "failed"), None)
     judgements = judge([("", each.report) for each in steps if each is not failed], "--check-min-sqnr")
     word = word_of(judgements) if failed is None else "failed"
-    code = int(word == "warning" and conversion.options.strict) if failed is None else failed.exit_code or 1
+    code = exit_code(word, strict=conversion.options.strict) if failed is None else failed.exit_code or 1
     return ConversionReport(
         model=str(conversion.model.path or ""),
         folder=str(aside.folder),

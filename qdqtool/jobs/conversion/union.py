@@ -36,6 +36,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "save_ranges": _WRITTEN,
         "save_plan": _WRITTEN,
         "list_matches": _OURS,
+        "strict": "that of check",
     },
     "build": {"calib_data": "that of quantize"},
     "validate": {
