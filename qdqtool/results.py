@@ -47,6 +47,11 @@ class Judgement:
     source: str = ""
 
 
+def exit_code(word: VerdictWord, *, strict: bool) -> int:
+    """Return the exit code of a verdict; with ``strict``, a warning has exit code 1 too."""
+    return int(word == "failed" or (strict and word == "warning"))
+
+
 class Report:
     """The base of every report: a dataclass whose fields are the keys of the JSON report."""
 

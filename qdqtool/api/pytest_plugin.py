@@ -150,15 +150,16 @@ def _validate(model: Path, *, fail_on: str | None, **given: list[str] | None) ->
 
 def _check(model: Path, data: Any, keywords: dict[str, Any], given: dict[str, Any]) -> "tuple[CheckReport, bool]":
     from qdqtool.api.checked import values_of
-    from qdqtool.jobs.check_models import ModelCheck, check_listed, find_settings, read_checks
+    from qdqtool.jobs.check_models import check_listed, find_settings, read_checks
     from qdqtool.linting.settings import ListedModel
+    from qdqtool.results import exit_code
 
     settings = find_settings()
     listed = read_checks(settings) if settings is not None else ()
     values = next((each.values for each in listed if each.model.resolve() == model.resolve()), {})
     values = {**values, **values_of(keywords, "check", "qdq.check", data=data), **given}
     report = check_listed(ListedModel(model=model, values=values))
-    return report, ModelCheck.of(report, strict=values.get("strict", False)).exit_code != 0
+    return report, exit_code(report.verdict, strict=values.get("strict", False)) != 0
 
 
 def _text(render: Callable[..., None], report: object) -> str:

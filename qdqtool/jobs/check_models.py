@@ -6,75 +6,20 @@ The keys of a table are the long names of the options of ``qdqtool check``, so a
 import itertools
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from qdqtool.accuracy.checking.check_blame import BlameRequest
 from qdqtool.accuracy.checking.options import check_request
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.errors import QdqError, UsageError
 from qdqtool.jobs import check as check_job
+from qdqtool.jobs.check_models_report import ChecksReport, ModelCheck
 from qdqtool.jobs.options import CheckCommand
-from qdqtool.jobs.verdict import exit_code, judge, word_of
+from qdqtool.jobs.verdict import judge, word_of
 from qdqtool.linting.settings import LIST_HINT, ListedModel, find_config, read_listed
 from qdqtool.options import COMMAND_LINE, Values, declared
-from qdqtool.results import Judgement, Report, VerdictWord
 from qdqtool.samples.feeds import Progress
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelCheck:
-    """The check of one model.
-
-    Attributes:
-        model: Its file.
-        verdict: ``failed`` if a gate was missed or the check could not be made, ``warning`` if a user should know
-            something before deployment.
-        exit_code: The exit code of ``qdqtool check`` for this model alone.
-        reasons: Why the verdict is not ``passed``.
-        report: The JSON report of ``check``; None if the check could not be made.
-    """
-
-    model: str
-    verdict: VerdictWord
-    exit_code: int
-    reasons: tuple[Judgement, ...]
-    report: Report | None
-
-    @classmethod
-    def of(cls, report: CheckReport, *, strict: bool = False) -> "ModelCheck":
-        """Return the report entry of a completed check; with ``strict``, a warning also has exit code 1."""
-        code = exit_code(report.verdict, strict=strict)
-        return cls(model=report.model, verdict=report.verdict, exit_code=code, reasons=report.reasons, report=report)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChecksReport(Report):
-    """The verdicts on several models.
-
-    Attributes:
-        settings: The settings file that lists the models.
-        verdict: The worst verdict.
-        exit_code: The largest exit code.
-        models: The check of each model, in the order of the file.
-    """
-
-    settings: str
-    verdict: VerdictWord
-    exit_code: int
-    models: tuple[ModelCheck, ...]
-
-    def document(self) -> dict[str, Any]:
-        """Return the keys of the JSON report: the report of each model is a document of its own."""
-        models = [
-            {
-                **{each.name: getattr(model, each.name) for each in fields(model)},
-                "report": model.report and model.report.document(),
-            }
-            for model in self.models
-        ]
-        return {**Report.document(self), "models": models}
 
 
 def find_settings() -> Path | None:

@@ -46,11 +46,6 @@ def word_of(judgements: Iterable[Judgement]) -> VerdictWord:
     return "failed" if "failed" in states else "warning" if "warning" in states else "passed"
 
 
-def exit_code(word: VerdictWord, *, strict: bool) -> int:
-    """Return the exit code of a verdict; with ``strict``, a warning has exit code 1 too."""
-    return int(word == "failed" or (strict and word == "warning"))
-
-
 def reasons_of(judgements: Sequence[Judgement]) -> tuple[Judgement, ...]:
     """Return the judgements that explain why the verdict is not ``passed``, failures first."""
     return tuple(each for state in ("failed", "warning") for each in judgements if each.state == state)

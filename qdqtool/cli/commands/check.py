@@ -8,7 +8,6 @@ from click.core import ParameterSource
 
 from qdqtool.cli.declared import of_command_line, options_of, values_of
 from qdqtool.cli.options import (
-    REPORTS_KEY,
     emit,
     model_argument,
     output_format_option,
@@ -90,8 +89,9 @@ def command(
         from qdqtool.engines.gpu.requirements import require_gpu
 
         require_gpu()  # before the imports below, which take a second
-    from qdqtool.jobs.check_models import ModelCheck, check_listed
+    from qdqtool.jobs.check_models import check_listed
     from qdqtool.linting.settings import ListedModel
+    from qdqtool.results import exit_code
 
     if model is None:
         context.exit(_check_models(context, config, output_format, words))
@@ -100,7 +100,7 @@ def command(
     values = values_of(CheckCommand, words)
     with step_progress() as (_, progress, tick):
         report = check_listed(ListedModel(model=model, values=values), progress, tick)
-    code = ModelCheck.of(report, strict=words["strict"]).exit_code
+    code = exit_code(report.verdict, strict=words["strict"])
     emit(report, output_format, "check", passed=not code)
     context.exit(code)
 
@@ -116,8 +116,6 @@ def _check_models(context: click.Context, config: Path | None, output_format: st
     for each in of_command_line(CheckCommand):
         if each.kind.form in NAMES_FILE and each.name in given:
             raise click.UsageError(f"{each.flag} is for one model: name MODEL, or set it in a [[check]] table.")
-    if any(each == "html" for each, _ in context.meta.get(REPORTS_KEY, ())):
-        raise click.UsageError("--report html needs one model: name MODEL.")
     settings = config or find_settings()
     if settings is None:
         raise UsageError("no MODEL is given, and there is no settings file that lists models", hint=LIST_HINT)

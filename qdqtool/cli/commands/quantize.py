@@ -65,7 +65,7 @@ def command(*, model: Path, output: Path | None, output_format: str, list_matche
     from qdqtool.errors import UsageError
     from qdqtool.jobs import matches, quantize
     from qdqtool.jobs.request import quantize_request, recipe_request
-    from qdqtool.jobs.verdict import exit_code
+    from qdqtool.results import exit_code
 
     if list_matches:
         if has_reports(click.get_current_context()):

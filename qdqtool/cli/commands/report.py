@@ -44,6 +44,8 @@ def command(*, saved: tuple[Path, ...], output: Path, against: tuple[Path, ...],
     convert have different digests of the quantized model: other reports are assigned by digest. Otherwise reports of
     different models are refused.
 
+    The report of `qdqtool check` without MODEL makes a page with a row and sections for each model.
+
     The verdict is 'failed' if a gate of any report failed. Values that no report has are shown as unknown. Each of two
     models has its own verdict. The exit code is 0 if the page was written, also for a failed verdict.
     """

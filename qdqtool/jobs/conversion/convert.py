@@ -11,12 +11,12 @@ from qdqtool.jobs.conversion.options import ConvertOptions, ConvertProgress, pat
 from qdqtool.jobs.conversion.report import QUESTION, STEPS, ConversionReport, MeasuredOn, StepReport
 from qdqtool.jobs.conversion.steps import Conversion, Source, measured_on
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.jobs.verdict import exit_code, judge, reasons_of, word_of
+from qdqtool.jobs.verdict import judge, reasons_of, word_of
 from qdqtool.models.graph.io.external import external_files
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
-from qdqtool.results import Judgement
+from qdqtool.results import Judgement, exit_code
 from qdqtool.samples.request import FileData, RandomData
 
 

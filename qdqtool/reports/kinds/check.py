@@ -2,18 +2,15 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport, NotObserved, OutputResult, WorstOutput
 from qdqtool.errors import plural
+from qdqtool.jobs.check_models_report import ChecksReport, ModelCheck
 from qdqtool.linting.findings import Effect, Finding
 from qdqtool.linting.report import ValidateReport, target_report, validate_report
 from qdqtool.reports.blocks import Cell, Column, Columns, decibels, number, scoped, share, text
 from qdqtool.reports.finding_words import CHECK, CheckedModel
 from qdqtool.samples.report import DataDescription
-
-if TYPE_CHECKING:
-    from qdqtool.jobs.check_models import ChecksReport, ModelCheck
 
 OUTPUTS = (
     Column("Output"),
@@ -103,15 +100,13 @@ def output_row(output: OutputResult) -> tuple[Cell, ...]:
     return text(output.name), sqnr, cosine, number(output.max_abs, short=".4g")
 
 
-def as_findings(report: "ChecksReport | CheckReport") -> ValidateReport:
+def as_findings(report: ChecksReport | CheckReport) -> ValidateReport:
     """Return checks as findings: missed gates are errors, and other reasons of a verdict keep their severity."""
-    from qdqtool.jobs.check_models import ModelCheck
-
     checks = (ModelCheck.of(report),) if isinstance(report, CheckReport) else report.models
     return validate_report(map(_judged, checks))
 
 
-def _judged(check: "ModelCheck") -> CheckedModel:
+def _judged(check: ModelCheck) -> CheckedModel:
     made = check.report if isinstance(check.report, CheckReport) else None
     gates = made.gates if made is not None else ()
     found = [_finding(gate.name, "; ".join(gate.failures), "silent") for gate in gates if not gate.passed]

@@ -21,7 +21,7 @@ from qdqtool.errors import escape, human_bytes, plural
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.reports.blocks import Block, Cell, Facts, percentage, scoped, text
 from qdqtool.reports.page.layers import join_layers
-from qdqtool.reports.page.pair import JudgedModel, Pair
+from qdqtool.reports.page.pair import JudgedModel, Pair, judge_all
 from qdqtool.reports.page.section import Section
 from qdqtool.reports.page.sections import every_section
 from qdqtool.reports.page.verdict import QUESTIONS, accuracy_bars
@@ -50,6 +50,8 @@ def parts_of(models: Sequence[JudgedModel]) -> tuple[Part, ...]:
     """Return the parts of a page."""
     if len(models) == 1:
         return (_of_one("", "", models[0].story),)
+    if not models[0].letter:
+        return tuple(_of_one(model.name, f"m{at}-", model.story) for at, model in enumerate(models, 1))
     pair = Pair(*models)
     compared = ((section, section.comparison) for section in every_section() if section.comparison is not None)
     both = [(replace(section, title=two.title, needs=two.needs), two.blocks(pair)) for section, two in compared]
@@ -127,11 +129,16 @@ def render(models: Sequence[JudgedModel], picture: bytes = b"") -> str:
     """Return the page, with a PNG of preprocessed images if there is one. The same reports give the same text."""
     style = "\n".join(map(_asset, _STYLES))
     script = "\n".join(map(_asset, _SCRIPTS))
+    is_list = len(models) > 1 and not models[0].letter
+    found = judge_all(models) if is_list else models[0].verdict
+    names = found.sentence.rpartition(": ")[0] if is_list else " against ".join(model.name for model in models)
     page = (
         _environment()
         .get_template("page.html")
         .render(
-            title=escape(" against ".join(model.name for model in models)),
+            title=escape(names),
+            verdict=found,
+            is_list=is_list,
             models=models,
             questions=QUESTIONS,
             parts=parts_of(models),

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from qdqtool.jobs.check_models_report import count_verdicts
+from qdqtool.jobs.verdict import word_of
 from qdqtool.reports.page.verdict import Verdict, judge
 from qdqtool.reports.saved.identity import DIGITS
 from qdqtool.reports.saved.story import Story
@@ -19,8 +21,8 @@ class JudgedModel:
     """One model.
 
     Attributes:
-        letter: ``A`` or ``B``; empty if the page shows one model.
-        name: Its file, with as many folders as are needed to distinguish the two models.
+        letter: ``A`` or ``B`` of two models that are compared; else empty.
+        name: Its file, with as many folders as are needed to distinguish the models.
         story: Its reports.
         verdict: The verdict on the model.
     """
@@ -60,11 +62,20 @@ class Pair:
 
 def judged(stories: Sequence[Story]) -> tuple[JudgedModel, ...]:
     """Return the models of a page with their verdicts."""
-    letters = _LETTERS if len(stories) > 1 else ("",)
+    is_listed = any(report.listed_in for story in stories for report in story.reports)
+    letters = _LETTERS if len(stories) > 1 and not is_listed else [""] * len(stories)
     return tuple(
         JudgedModel(letter, name, story, judge(story))
         for letter, name, story in zip(letters, _names(stories), stories, strict=True)
     )
+
+
+def judge_all(models: Sequence[JudgedModel]) -> Verdict:
+    """Return the verdict on models that a settings file lists, which is the worst of their verdicts."""
+    settings = ", ".join(dict.fromkeys(report.listed_in for model in models for report in model.story.reports))
+    judgements = tuple(judgement for model in models for judgement in model.verdict.judgements)
+    words = [model.verdict.overall for model in models]
+    return Verdict(word_of(judgements), count_verdicts(words, settings), judgements)
 
 
 def _names(stories: Sequence[Story]) -> tuple[str, ...]:

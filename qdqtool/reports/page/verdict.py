@@ -95,9 +95,10 @@ def _of_command(report: SavedReport) -> Iterator[Judgement]:
     """Yield judgements on a command that ended without a report, and on the steps of a conversion."""
     match report.content:
         case FailedCommand() as failed:
-            state: VerdictWord = "failed" if failed.exit_code == GateError.exit_code else "warning"
+            has_failed = failed.exit_code == GateError.exit_code or report.listed_in
             question = QUESTION.get(failed.command, "numbers")
-            yield Judgement(question, state, f"{failed.command}: {failed.message}", source=report.source)
+            detail = failed.message if report.listed_in else f"{failed.command}: {failed.message}"
+            yield Judgement(question, "failed" if has_failed else "warning", detail, failed.hint or "", report.source)
         case ConversionReport() as conversion:
             yield from _of_convert(report.source, conversion)
         case _:

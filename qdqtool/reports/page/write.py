@@ -13,16 +13,15 @@ from qdqtool.errors import QdqError
 from qdqtool.jobs.conversion.report import ConversionReport
 from qdqtool.models.graph.io.output import check_output, write_output
 from qdqtool.reports.page.html import render
-from qdqtool.reports.page.pair import JudgedModel, judged
+from qdqtool.reports.page.pair import JudgedModel, judge_all, judged
 from qdqtool.reports.saved.grouping import group
 from qdqtool.reports.saved.reading import FailedCommand, SavedReport, read_document, read_reports
-from qdqtool.reports.saved.story import join
 from qdqtool.results import Report, VerdictWord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedModel:
-    """The second model of a page.
+    """The second model of a page, or one of a list.
 
     Attributes:
         model: The quantized model; None if no report names it.
@@ -51,11 +50,12 @@ class PageReport(Report):
         bytes: Its size.
         reports: The files from which the page was made; the files of the second model come last.
         verdict: ``failed`` if a gate of any report failed; ``warning`` if a user should know something before
-            deployment, or if no report judges the model; else ``passed``. With two models, the verdict on the first
-            model.
+            deployment, or if no report judges the model; else ``passed``. If two models are compared, the verdict on
+            the first model.
         reason: The verdict in one sentence.
-        model: The quantized model; None if no report names it. With two models, the first model.
-        against: The model that it is compared with; None if the page shows one model.
+        model: The quantized model, the first one of two; None if no report names it, or for a list of models.
+        against: The model that it is compared with; None if none is compared.
+        models: The models of a list; empty if the page is about one model or compares two.
     """
 
     output: str
@@ -65,6 +65,7 @@ class PageReport(Report):
     reason: str
     model: str | None
     against: ComparedModel | None = None
+    models: tuple[ComparedModel, ...] = ()
 
 
 _MOST_BYTES = 8_000_000
@@ -92,7 +93,10 @@ def write_page(
     output = Path(output)
     files, others = _files(reports), _files(against)
     check_output(output, [*files, *others])
-    first, *more = judged(group(_saved(reports, others), _saved(against, files)))
+    models = judged(group(_saved(reports, others), _saved(against, files)))
+    first, *more = models
+    listed = models if more and not first.letter else ()
+    found = judge_all(listed) if listed else first.verdict
     picture = b"" if more else _picture(first.story.reports, {file.parent for file in files})
     page = render((first, *more), picture).encode()
     write_output(output, page)
@@ -100,10 +104,11 @@ def write_page(
         output=str(output),
         bytes=len(page),
         reports=(*_report_names(reports), *_report_names(against)),
-        verdict=first.verdict.overall,
-        reason=first.verdict.sentence,
-        model=first.story.quantized_model,
-        against=next((ComparedModel.of(model) for model in more), None),
+        verdict=found.overall,
+        reason=found.sentence,
+        model=None if listed else first.story.quantized_model,
+        against=None if listed else next((ComparedModel.of(model) for model in more), None),
+        models=tuple(map(ComparedModel.of, listed)),
     )
 
 
@@ -163,4 +168,4 @@ def _read(report: Report, source: str | None = None) -> tuple[SavedReport, ...]:
 
 
 def _page(reports: tuple[SavedReport, ...], picture: bytes = b"") -> bytes:
-    return render(judged((join(reports),)), picture).encode()
+    return render(judged(group(reports)), picture).encode()

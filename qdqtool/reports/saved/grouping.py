@@ -46,7 +46,7 @@ class _Anchor:
 
 
 def group(reports: Sequence[SavedReport], against: Sequence[SavedReport] = ()) -> tuple[Story, ...]:
-    """Return the reports grouped by model, for one or two models.
+    """Return the reports grouped by model, for one or two models, or for all models that a settings file lists.
 
     Args:
         reports: The reports of one model, or of two models with different digests.
@@ -55,6 +55,8 @@ def group(reports: Sequence[SavedReport], against: Sequence[SavedReport] = ()) -
     Raises:
         UsageError: Reports contradict each other, or are about more than two models.
     """
+    if any(report.listed_in for report in (*reports, *against)):
+        return _listed((*reports, *against))
     if against:
         return join(tuple(reports)), join(tuple(against))
     units = tuple(_units(reports))
@@ -72,6 +74,16 @@ def group(reports: Sequence[SavedReport], against: Sequence[SavedReport] = ()) -
         join(tuple(report for unit, found in zip(units, owners, strict=True) if anchor in found for report in unit))
         for anchor in anchors
     )
+
+
+def _listed(reports: Sequence[SavedReport]) -> tuple[Story, ...]:
+    for report in reports:
+        if not report.listed_in:
+            raise UsageError(
+                f"{report.source} is about one model, and {reports[0].source} about a model of a list",
+                hint="write one page for the report of the list, and another one for the other reports",
+            )
+    return tuple(join((report,)) for report in reports)
 
 
 def _units(reports: Sequence[SavedReport]) -> Iterator[_Unit]:

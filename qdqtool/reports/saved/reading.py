@@ -13,6 +13,7 @@ import msgspec
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.errors import UsageError
+from qdqtool.jobs.check_models_report import ChecksReport
 from qdqtool.jobs.conversion.report import ConversionReport
 from qdqtool.jobs.inspect_report import InspectReport
 from qdqtool.jobs.quantize_report import QuantizeReport
@@ -35,6 +36,7 @@ _KINDS = (
     _Kind("quantize", QuantizeReport, frozenset({"mode", "quantized", "skipped", "sizes"})),
     _Kind("validate", ValidateReport, frozenset({"models", "summary", "settings"})),
     _Kind("check", CheckReport, frozenset({"gates", "boundaries", "reference"})),
+    _Kind("check", ChecksReport, frozenset({"settings", "exit_code", "models"})),
     _Kind("build", EngineReport, frozenset({"engine", "evidence", "nodes", "gates"})),
     _Kind("build", RefusedReport, frozenset({"stage", "refusals"})),
     _Kind("sensitivity", SensitivityReport, frozenset({"weights_only_db", "nodes", "runs"})),
@@ -76,6 +78,7 @@ class SavedReport:
         content: Its decoded content.
         qdqtool_version: The version that made it; None if the report has no version.
         is_step: Whether it is the report of a step of the conversion before it.
+        listed_in: The settings file that lists its model, among others; empty for a report about one model.
     """
 
     source: str
@@ -83,10 +86,11 @@ class SavedReport:
     content: Report | FailedCommand
     qdqtool_version: str | None = None
     is_step: bool = False
+    listed_in: str = ""
 
 
 def read_reports(paths: Sequence[Path], others: Sequence[Path] = ()) -> tuple[SavedReport, ...]:
-    """Read files with reports. A report of ``convert`` is followed by the reports of its steps.
+    """Read files with reports. ``convert`` is followed by the reports of its steps; a check of several models is split.
 
     Args:
         paths: The files.
@@ -98,7 +102,7 @@ def read_reports(paths: Sequence[Path], others: Sequence[Path] = ()) -> tuple[Sa
 
 
 def read_document(document: Mapping[str, Any], source: str) -> tuple[SavedReport, ...]:
-    """Recognize a decoded report. A report of ``convert`` is followed by the reports of its steps."""
+    """Recognize a decoded report, and return the reports that it consists of, as :func:`read_reports` does."""
     return tuple(_with_steps(_recognized(document, source)))
 
 
@@ -186,6 +190,9 @@ def step_source(conversion: str, step: str) -> str:
 
 
 def _with_steps(report: SavedReport) -> Iterator[SavedReport]:
+    if isinstance(report.content, ChecksReport):
+        yield from _checks(report.source, report.content)
+        return
     yield report
     if isinstance(report.content, ConversionReport):
         for step in report.content.steps:
@@ -194,3 +201,21 @@ def _with_steps(report: SavedReport) -> Iterator[SavedReport]:
                 if found.command != step.step:
                     raise UsageError(f"{found.source} is a report of `qdqtool {found.command}`, not of {step.step}")
                 yield replace(found, is_step=True)
+
+
+def _checks(source: str, checks: ChecksReport) -> Iterator[SavedReport]:
+    """Yield the check of each model that a settings file lists."""
+    for at, each in enumerate(checks.models, 1):
+        failed = FailedCommand(
+            command="check",
+            model=each.model,
+            message="; ".join(reason.detail for reason in each.reasons),
+            hint=next((reason.hint for reason in each.reasons if reason.hint), None),
+            exit_code=each.exit_code,
+        )
+        found = SavedReport(f"{source}, model {at}", "check", failed)
+        if each.report is not None:
+            found = _recognized(each.report.document(), found.source)
+            if not isinstance(found.content, CheckReport):
+                raise UsageError(f"{found.source} is no report of `qdqtool check`")
+        yield replace(found, listed_in=checks.settings)

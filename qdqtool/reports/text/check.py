@@ -8,7 +8,7 @@ from rich.text import Text
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport, OutputResult, SavedOutputs
 from qdqtool.accuracy.report import MetricResult
 from qdqtool.errors import escape, plural
-from qdqtool.jobs.check_models import ChecksReport
+from qdqtool.jobs.check_models_report import ChecksReport, count_verdicts
 from qdqtool.reports.blocks import Column, Columns, Table, number, tabulate, text
 from qdqtool.reports.kinds import check, gates
 from qdqtool.reports.terminal import fitted, limit, lists_all, named
@@ -48,9 +48,7 @@ def render_models(report: ChecksReport, console: Console) -> None:
         worst = f": {escape(found)}" if found else ""
         console.print(Text.assemble(verdict_text(each.verdict, 9), f"{escape(each.model)}{worst}"))
         print_reasons(each.reasons, console, indent="  ")
-    counts = Counter(each.verdict for each in report.models)
-    found = ", ".join(f"{counts[word]} {word}" for word in ("passed", "warning", "failed") if counts[word])
-    listed = f"{plural(len(report.models), 'model')} of {escape(report.settings)}: {found}"
+    listed = count_verdicts([each.verdict for each in report.models], escape(report.settings))
     console.print(Text.assemble(verdict_text(report.verdict, 9), listed))
 
 

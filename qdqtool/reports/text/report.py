@@ -5,13 +5,15 @@ from rich.text import Text
 
 from qdqtool.errors import escape, plural
 from qdqtool.reports.page.write import ComparedModel, PageReport
-
-_STYLES = {"passed": "green", "failed": "bold red", "warning": "yellow"}
+from qdqtool.reports.text._shared import verdict_text
 
 
 def render(report: PageReport, console: Console) -> None:
-    """Print the verdict of the page, and its file."""
-    _print_verdict("", report, console)
+    """Print the verdict on each model of the page, and its file."""
+    for each in report.models or (report,):
+        _print_verdict("", each, console)
+    if report.models:
+        console.print(escape(report.reason))
     if report.against is not None:
         _print_verdict("against ", report.against, console)
     made_of = plural(len(report.reports), "report")
@@ -20,5 +22,5 @@ def render(report: PageReport, console: Console) -> None:
 
 def _print_verdict(before: str, found: PageReport | ComparedModel, console: Console) -> None:
     about = escape(found.model) if found.model is not None else "a model that no report names"
-    console.print(Text.assemble(before, (about, "bold"), "  ", (found.verdict.upper(), _STYLES[found.verdict])))
+    console.print(Text.assemble(before, (about, "bold"), "  ", verdict_text(found.verdict)))
     console.print(escape(found.reason))

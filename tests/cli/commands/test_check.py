@@ -1,6 +1,7 @@
 """``qdqtool check`` as a user meets it: exit codes, JSON alone on stdout, one line for each mistake."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -215,6 +216,34 @@ def test_every_format_shows_what_failed(project: Path, output_format: str) -> No
     assert [words for words in SHOWN[output_format] if words not in done.out] == []
 
 
+def test_a_page_has_a_row_and_closed_sections_for_each_model(project: Path) -> None:
+    done = qdqtool("check", "--report", "html=o.html", "--report", "json=o.json", cwd=project)
+    page = (project / "o.html").read_text()
+    again = qdqtool("report", "o.json", "-o", "again.html", cwd=project)
+
+    assert (done.code, again.code) == (3, 0)
+    assert again.out.splitlines()[-2:] == [
+        "3 models of qdqtool.toml: 1 passed, 2 failed",
+        "wrote again.html from 1 report",
+    ]
+    assert (project / "again.html").read_text().replace("o.json, model", "this run, model") == page
+    assert re.findall(r'<a href="(#section-m\d-part)">(\w+.onnx)<', page) == [
+        ("#section-m1-part", "good.onnx"),
+        ("#section-m2-part", "low.onnx"),
+        ("#section-m3-part", "broken.onnx"),
+    ]
+    assert re.findall(r'<span class="badge (\w+)">\w+</span></td>', page)[:3] == ["passed", "failed", "failed"]
+    assert (
+        page.index("limit 10 dB")
+        < page.index("limit 90 dB")
+        < page.index("not measured on data")
+        < page.index("<main>")
+    )
+    assert "the check cannot be made: broken.onnx" in page
+    assert "<details open" not in page
+    assert page.count("</details>") > 9
+
+
 def test_a_single_model_has_the_formats_too(folder: Path) -> None:
     common = ("check", "good.onnx", "--baseline", "float.onnx", "--data", "data.npz", "--output-format", "concise")
     good, low = (qdqtool(*common, "--min-sqnr", limit, cwd=folder) for limit in ("10", "90"))
@@ -243,7 +272,6 @@ def test_the_settings_are_found_from_a_folder_below(project: Path) -> None:
         (("--config", "none.toml"), LISTED, "none.toml cannot be read: No such file"),
         (("good.onnx", "--config", "qdqtool.toml"), LISTED, "leave MODEL out"),
         (("--baseline", "float.onnx"), LISTED, "--baseline is for one model"),
-        (("--report", "html=o.html"), LISTED, "--report html needs one model"),
     ],
 )
 def test_mistakes_with_settings_are_one_line(

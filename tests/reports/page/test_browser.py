@@ -84,6 +84,23 @@ def test_tables_sort_by_value_with_unknown_ones_last(tab: Any, tmp_path: Path):
     assert table.locator("th[aria-sort]").count() == 1
 
 
+def test_a_list_of_models_fits_every_screen_and_leads_to_closed_sections(tab: Any, tmp_path: Path):
+    models = [{"model": name, "verdict": "passed", "exit_code": 0, "reasons": []} for name in (HOSTILE, "net.onnx")]
+    models = [{**each, "report": {**ALL["check"], "model": each["model"], "model_file": None}} for each in models]
+    checks = {"settings": "qdqtool.toml", "verdict": "passed", "exit_code": 0, "models": models}
+    write_page(save(tmp_path, checks={"schema_version": 1, **checks}), tmp_path / "page.html")
+    tab.goto((tmp_path / "page.html").as_uri())
+
+    assert tab.locator("details[open]").count() == 0
+    assert tab.locator("table.models tbody tr").count() == 2
+    for width in (1400, 800, 390):
+        tab.set_viewport_size({"width": width, "height": 800})
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        assert tab.locator("header .scroll").evaluate("box => box.scrollWidth <= box.clientWidth")
+    tab.get_by_role("link", name="net.onnx").click()
+    assert tab.evaluate("location.hash") == "#section-m2-part"
+
+
 def test_a_filter_keeps_the_rows_that_have_its_text(tab: Any, tmp_path: Path):
     page = opened(tab, tmp_path, **large(30))
     table = page.locator("div.table", has_text="Nodes, those with")

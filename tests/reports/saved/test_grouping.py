@@ -191,3 +191,23 @@ def test_three_models_are_refused(tmp_path: Path):
 
 def test_two_reports_of_one_of_two_models_are_refused(tmp_path: Path):
     assert "a.json and again.json are two reports of `qdqtool quantize`" in str(refused(tmp_path, a=A, b=B, again=A))
+
+
+def listed(**keys: Any) -> dict[str, Any]:
+    models = [{"model": name, "verdict": "passed", "exit_code": 0, "reasons": [], "report": None} for name in "ab"]
+    return {**CHECKS, **keys, "models": models}
+
+
+CHECKS = {"schema_version": 1, "settings": "qdqtool.toml", "verdict": "passed", "exit_code": 0}
+
+
+def test_each_model_of_a_list_is_a_group_and_other_reports_are_refused(tmp_path: Path):
+    assert grouped(tmp_path, x=listed(), y=listed()) == [
+        ["x.json, model 1"],
+        ["x.json, model 2"],
+        ["y.json, model 1"],
+        ["y.json, model 2"],
+    ]
+    for against in (None, {"check": CHECK}):
+        error = refused(tmp_path, x=listed(), against=against, **({} if against else {"check": CHECK}))
+        assert "is about one model, and x.json, model 1 about a model of a list" in error.message

@@ -16,12 +16,12 @@ from qdqtool.engines.build.report import RefusedReport
 from qdqtool.errors import UsageError
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.sensitivity_report import SensitivityReport
-from qdqtool.reports.saved.reading import _KINDS, read_document, read_reports
+from qdqtool.reports.saved.reading import _KINDS, FailedCommand, read_document, read_reports
 from qdqtool.reports.schemas import schema_names, schema_text
 from qdqtool.results import Report, __version__
 from qdqtool.samples.preprocessing import ImagePreprocessing
 
-SCHEMAS = ("build-refused", "convert", *ALL)
+SCHEMAS = ("build-refused", "check-models", "convert", *ALL)
 
 
 def test_each_report_is_recognized(tmp_path: Path):
@@ -53,7 +53,7 @@ def test_every_schema_is_of_one_kind_or_of_none(name: str):
     assert [kind.content for kind in fitting] == ([reports()[name]] if name in SCHEMAS else [])
 
 
-@pytest.mark.parametrize("name", [name for name in SCHEMAS if name != "convert"])
+@pytest.mark.parametrize("name", [name for name in SCHEMAS if name not in {"convert", "check-models"}])
 def test_a_report_is_read_as_what_was_printed(name: str, tmp_path: Path):
     document = whole((ALL | {"build-refused": REFUSED})[name])
     (found,) = read_document(document, "r.json")
@@ -137,6 +137,30 @@ def test_what_is_no_report_is_refused(text: str, message: str, tmp_path: Path):
     path = tmp_path / "r.json"
     path.write_text(text)
     with pytest.raises(UsageError, match=message):
+        read_reports([path])
+
+
+def test_a_check_of_several_models_is_split_and_has_only_checks(tmp_path: Path):
+    common = {
+        "schema_version": 1,
+        "qdqtool_version": "1",
+        "settings": "qdqtool.toml",
+        "verdict": "failed",
+        "exit_code": 3,
+    }
+    reason = {"question": "numbers", "state": "failed", "detail": "no such file", "hint": "", "source": ""}
+    lost = {"model": "b.onnx", "verdict": "failed", "exit_code": 3, "reasons": [reason], "report": None}
+    made = {**lost, "model": "a.onnx", "reasons": [], "report": whole(CHECK)}
+    path = tmp_path / "r.json"
+    path.write_text(json.dumps({**common, "models": [made, lost]}))
+    first, second = read_reports([path])
+
+    assert (first.source, first.listed_in, type(first.content)) == ("r.json, model 1", "qdqtool.toml", CheckReport)
+    assert second.content == FailedCommand(
+        command="check", model="b.onnx", message="no such file", hint=None, exit_code=3
+    )
+    path.write_text(json.dumps({**common, "models": [{**made, "report": whole(QUANTIZE)}]}))
+    with pytest.raises(UsageError, match="model 1 is no report of `qdqtool check`"):
         read_reports([path])
 
 
