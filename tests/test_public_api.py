@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import inspect
 import os
+import pydoc
 import re
 import subprocess
 import sys
@@ -125,6 +126,21 @@ def test_help_shows_the_names_of_numpy(function: Any):
     assert "scale: 'ArrayLike'" in shown
     assert "dtype: 'DTypeLike'" in shown
     assert shown.endswith("-> 'NDArray[Any]'")
+
+
+def test_help_shows_keywords_with_their_types():
+    shown = pydoc.render_doc(qdqtool.quantize_model, renderer=pydoc.plaintext)
+    for line in (
+        "allow_constant_data: bool",
+        "nodes_to_exclude: Sequence[str]",
+        "high_precision_dtype: Literal['fp32', 'fp16']",
+        "input_shapes: Mapping[str, Sequence[int]]",
+    ):
+        assert f"        {line}\n" in shown
+    for function in (getattr(*case.values) for case in FUNCTIONS):
+        kind = function.__annotations__.get("keywords", "")[len("Unpack[") : -1]
+        names = typing.get_type_hints(getattr(qdqtool.keywords, kind)) if kind else {}
+        assert [name for name in names if f"    {name}: " not in function.__doc__] == []
 
 
 def test_pages_import_only_what_is_public():

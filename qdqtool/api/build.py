@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
-from qdqtool.api.checked import values_of
+from qdqtool.api.checked import values_of, with_keywords
 from qdqtool.api.keywords import BuildKeywords, InsertKeywords
 from qdqtool.api.outputs import write_or_keep
 from qdqtool.api.reports import report_files
@@ -23,6 +23,7 @@ from qdqtool.models.graph.model import Model
 from qdqtool.options import PYTHON
 
 
+@with_keywords
 def insert_plan(
     model: ModelLike, plan: str | Path, output: str | Path | None = None, **keywords: Unpack[InsertKeywords]
 ) -> InsertReport:
@@ -47,6 +48,7 @@ def insert_plan(
     return write_or_keep(output, chosen, lambda path, final: insert_job.insert_plan(source, plan, path, final))
 
 
+@with_keywords
 def insert_encodings(
     model: str | Path | Model, encodings: str | Path, output: str | Path, **keywords: Unpack[InsertKeywords]
 ) -> InsertReport:
@@ -68,6 +70,7 @@ def insert_encodings(
     return insert_job.insert_encodings(model, encodings, output, chosen)
 
 
+@with_keywords
 def build_engine(
     model: ModelLike, output: str | Path, *, backend: str = "auto", **keywords: Unpack[BuildKeywords]
 ) -> EngineReport:

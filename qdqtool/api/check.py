@@ -8,7 +8,7 @@ from qdqtool.accuracy.checking.check_blame import BlameRequest
 from qdqtool.accuracy.checking.options import check_request
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.api.any_data import DataLike
-from qdqtool.api.checked import values_of
+from qdqtool.api.checked import values_of, with_keywords
 from qdqtool.api.keywords import CheckKeywords
 from qdqtool.api.reports import report_files
 from qdqtool.jobs import check as check_job
@@ -17,6 +17,7 @@ from qdqtool.options import PYTHON
 from qdqtool.samples.feeds import Progress
 
 
+@with_keywords
 def check_model(
     model: ModelLike,
     *,

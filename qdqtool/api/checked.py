@@ -1,12 +1,15 @@
 """Keywords of Python functions: check them against their types, and convert them to values for requests."""
 
 import collections.abc
+import inspect
 import os
+import re
+import textwrap
 import types
 import typing
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -18,6 +21,8 @@ from qdqtool.errors import ArgumentError
 from qdqtool.options import PYTHON, Values, read
 from qdqtool.registry import suggestion
 
+T = TypeVar("T", bound=collections.abc.Callable[..., Any])
+_MODULES = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Z])")
 _WORDS = {"array": "a list", "object": "a dict", "float": "a number", " got": " not"}
 """Words in messages of msgspec, each with the word that Python users know."""
 
@@ -41,6 +46,17 @@ def checked(given: Mapping[str, Any], kind: type, function: str) -> dict[str, An
                 hint=f"its options: {', '.join(sorted(hints))}",
             )
     return {name: _converted(name, value, hints[name]) for name, value in given.items() if value is not None}
+
+
+def with_keywords(function: T) -> T:
+    """Add its keywords with their types to the docstring of a function, for ``help``."""
+    kind = function.__annotations__["keywords"].removeprefix("Unpack[").removesuffix("]")
+    lines = [
+        textwrap.fill(f"{name}: {_MODULES.sub('', hint.__name__ if type(hint) is type else str(hint))}", 110)
+        for name, hint in typing.get_type_hints(getattr(keywords, kind)).items()
+    ]
+    function.__doc__ = f"{inspect.getdoc(function)}\n\nKeywords:\n{textwrap.indent(chr(10).join(lines), '    ')}"
+    return function
 
 
 def _converted(name: str, value: Any, hint: Any) -> Any:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Unpack
 
 from qdqtool.api.any_data import DataLike
-from qdqtool.api.checked import values_of
+from qdqtool.api.checked import values_of, with_keywords
 from qdqtool.api.keywords import ConvertKeywords
 from qdqtool.api.reports import report_files
 from qdqtool.engines.tensorrt import gpus
@@ -23,6 +23,7 @@ from qdqtool.options import PYTHON, Values, build
 from qdqtool.reports.page.write import page_of_document
 
 
+@with_keywords
 def convert(
     model: ModelLike,
     data: DataLike | None,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Unpack
 
 from qdqtool.api.any_data import DataLike
-from qdqtool.api.checked import values_of
+from qdqtool.api.checked import values_of, with_keywords
 from qdqtool.api.keywords import RunKeywords
 from qdqtool.engines.gpu.report import BenchReport, RunReport
 from qdqtool.engines.gpu.speedup_gate import parse_speedup
@@ -17,6 +17,7 @@ from qdqtool.jobs.request import file_data
 from qdqtool.samples.feeds import Progress
 
 
+@with_keywords
 def run_engine(
     engine: str | Path,
     data: DataLike,

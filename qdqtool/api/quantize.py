@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Unpack
 
 from qdqtool.api.any_data import DataLike
-from qdqtool.api.checked import values_of
+from qdqtool.api.checked import values_of, with_keywords
 from qdqtool.api.keywords import CalibrateKeywords, QuantizeKeywords, SensitivityKeywords
 from qdqtool.api.outputs import write_or_keep
 from qdqtool.api.reports import report_files
@@ -24,6 +24,7 @@ from qdqtool.quantization.ranges.types import Ranges
 from qdqtool.samples.feeds import Progress
 
 
+@with_keywords
 def calibrate(
     model: ModelLike,
     data: DataLike | None = None,
@@ -53,6 +54,7 @@ def calibrate(
     return calibrate_job.calibrate(source, samples, recipe, progress, place)
 
 
+@with_keywords
 def calibrate_to_file(
     model: ModelLike,
     data: DataLike | None,
@@ -76,6 +78,7 @@ def calibrate_to_file(
     return calibrate_job.calibrate_to_file(source, samples, output, recipe, progress, place)
 
 
+@with_keywords
 def quantize_model(
     model: ModelLike,
     data: DataLike | None = None,
@@ -119,6 +122,7 @@ def quantize_model(
         return files.write(report)
 
 
+@with_keywords
 def measure_sensitivity(
     model: ModelLike,
     data: DataLike | None = None,
