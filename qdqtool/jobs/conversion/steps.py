@@ -29,6 +29,7 @@ from qdqtool.quantization.planning.options import Existing
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.quantization.ranges import encodings
 from qdqtool.results import Report
+from qdqtool.samples.options import ReadOptions
 from qdqtool.samples.preprocessing import ImagePreprocessing
 from qdqtool.samples.request import DataRequest, FileData, RandomData, open_feeds
 from qdqtool.samples.split import LEAST_HELD
@@ -187,7 +188,7 @@ class Conversion:
         how, data = report.calibration.preprocessing if report.calibration is not None else None, _files_of(self.data)
         if isinstance(how, ImagePreprocessing) and data is not None:
             drawn = replace(
-                data, samples=MOST_DRAWN, options=replace(data.options, preview=made("preview"), recorded=how)
+                data, samples=MOST_DRAWN, options=ReadOptions(preview=made("preview"), recorded=how)
             )
             open_feeds(settle_model(self.model, asked.recipe).model, drawn)
         return _ended("quantize", report)

@@ -3,7 +3,7 @@
 import base64
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -103,10 +103,12 @@ def test_images_are_drawn_as_the_network_sees_them_in_the_page_too(tmp_path: Pat
         save_picture(tmp_path / f"photos/{number}.png", picture(20, 30, seed=number))
     weights = {"w": np.random.default_rng(1).normal(size=(16, 3, 3, 3)).astype(np.float32)}
     node = helper.make_node("Conv", ["x", "w"], ["y"])
-    onnx.save(make_model([node], {"x": (1, 3, 16, 16)}, {"y": (1, 16, 14, 14)}, weights), tmp_path / "net.onnx")
+    onnx.save(make_model([node], {"x": (1, 3, "h", "w")}, {"y": (1, 16, "a", "b")}, weights), tmp_path / "net.onnx")
     data = FileData(path=tmp_path / "photos", options=ReadOptions(images=ImageOptions(preset="unit")))
+    recipe = replace(NO_ENGINE.quantize.recipe, input_shapes={"x": (1, 3, 16, 16)})
 
-    report = converted(tmp_path / "net.onnx", data, tmp_path / "out", NO_ENGINE)
+    options = replace(NO_ENGINE, quantize=replace(NO_ENGINE.quantize, recipe=recipe))
+    report = converted(tmp_path / "net.onnx", data, tmp_path / "out", options)
     drawn = tmp_path / "out" / "net.int8.preview.png"
     assert [each.name for each in report.files if each.what == "preview"] == [drawn.name]
     shown = base64.b64encode(drawn.read_bytes()).decode()
