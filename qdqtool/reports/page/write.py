@@ -82,7 +82,7 @@ def write_page(
     Args:
         reports: Files with the output of ``--output-format json`` or ``report.json`` of ``convert``, or report objects
             of this library. All reports are about one model. If ``against`` is empty, they may be about two models that
-            reports of ``quantize`` or ``convert`` distinguish by digests.
+            reports of ``quantize`` or ``convert`` distinguish by digests, or about several models of a settings file.
         output: The HTML file to write.
         against: Reports of a second model for comparison.
 
@@ -98,7 +98,7 @@ def write_page(
     listed = models if more and not first.letter else ()
     found = judge_all(listed) if listed else first.verdict
     picture = b"" if more else _picture(first.story.reports, {file.parent for file in files})
-    page = render((first, *more), picture).encode()
+    page = render(models, picture).encode()
     write_output(output, page)
     return PageReport(
         output=str(output),
