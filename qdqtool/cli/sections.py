@@ -58,6 +58,7 @@ OTHERS = {
     "--minShapes": "`--min-shapes NAME:1x3x320x320`",
     "--optShapes": "`--opt-shapes NAME:1x3x320x320`",
     "--maxShapes": "`--max-shapes NAME:1x3x320x320`",
+    "--target": "`qdqtool build` names its builder with `--backend NAME`",
     "--shapes": "`--input-shapes NAME:1x3x320x320`",
 }
 """Options of trtexec, Polygraphy and Model Optimizer, and the equivalents in qdqtool."""

@@ -117,7 +117,8 @@ def _of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
             "numbers",
             "warning",
             "the float model is MODEL without its Q/DQ nodes: its weights were rounded before",
-            "`qdqtool check --baseline FLOAT.onnx` compares with the model before any quantization",
+            "quantize the float model if there is one; `qdqtool check --baseline FLOAT.onnx` compares with it, and its "
+            "gate on weights fails where the earlier rounding shows",
         )
 
 

@@ -52,10 +52,12 @@ class CheckOptions:
                 "--min-sqnr, --min-cosine, --min-agreement and --max-steps compare with a baseline or saved outputs",
                 hint="give `--baseline FLOAT.onnx` or `--outputs FILE`",
             )
-        if gates.max_metric_loss is not None and (metric is None or not compares):
+        if gates.max_metric_loss is not None and metric is None:
+            raise UsageError("--max-metric-loss limits the loss of a metric", hint="give `--metric NAME` as well")
+        if gates.max_metric_loss is not None and not compares:
             raise UsageError(
                 "--max-metric-loss compares the metric with that of a baseline, or of saved outputs",
-                hint="give `--metric NAME`, and `--baseline FLOAT.onnx` or `--outputs FILE`",
+                hint="give `--baseline FLOAT.onnx` or `--outputs FILE`",
             )
         if self.outputs is not None and not has_data:
             raise UsageError("--outputs needs the data that they were computed from", hint="give `--data DATA`")

@@ -9,6 +9,7 @@ from typing import Any
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.tensorrt import backends
+from qdqtool.engines.tensorrt.planned_types import WEIGHT_ONLY
 from qdqtool.engines.tensorrt.tensorrt_builder import TensorRT
 from qdqtool.errors import ArgumentError, CapabilityError, UsageError
 from qdqtool.jobs.conversion.report import StepName
@@ -17,6 +18,8 @@ from qdqtool.linting.baseline import read_baseline
 from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.settings import FailOn
 from qdqtool.models import targets
+from qdqtool.numerics import formats
+from qdqtool.quantization.planning.options import Existing
 from qdqtool.samples.feeds import Progress
 from qdqtool.samples.script import split_script
 
@@ -100,11 +103,23 @@ class ConvertOptions:
         policy = self.judged_by()
         Linter(policy)
         self.quantize.recipe.require_hardware(policy.compute_capabilities)
+        self._require_planned()
         if self.known_findings is not None:
             read_baseline(self.known_findings)
         self.check.gates.require_finite()
         if self.check.metric is None:
             self.check.validate(None, has_baseline=True, has_data=True)
+
+    def _require_planned(self) -> None:
+        recipe = self.quantize.recipe
+        names = (recipe.mode.weights, recipe.mode.activations, recipe.fallback)
+        planned = {formats.get(name).name for name in names if name is not None}
+        for gate in self.build.require_precision if self.build is not None else ():
+            if recipe.existing is not Existing.KEEP and gate.type.removesuffix(WEIGHT_ONLY) not in planned:
+                problem = (
+                    f"--require-precision '{gate}': quantize mode '{recipe.quantize_mode}' plans nothing for that type"
+                )
+                raise UsageError(problem, hint=f"its types: {', '.join(sorted(planned))}")
 
     def builder(self) -> TensorRT | None:
         """Return the builder of the engine, or None if no engine is requested.

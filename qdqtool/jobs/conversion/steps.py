@@ -187,9 +187,7 @@ class Conversion:
         report = quantize_model(self.model, self.data, made("model"), asked, samples, layers)
         how, data = report.calibration.preprocessing if report.calibration is not None else None, _files_of(self.data)
         if isinstance(how, ImagePreprocessing) and data is not None:
-            drawn = replace(
-                data, samples=MOST_DRAWN, options=ReadOptions(preview=made("preview"), recorded=how)
-            )
+            drawn = replace(data, samples=MOST_DRAWN, options=ReadOptions(preview=made("preview"), recorded=how))
             open_feeds(settle_model(self.model, asked.recipe).model, drawn)
         return _ended("quantize", report)
 

@@ -16,7 +16,7 @@ LOSS = "--max-metric-loss compares the metric with that of a baseline, or of sav
 COMPUTED = "--outputs needs the data that they were computed from"
 NO_NUMBER = "--max-metric-loss is nan; it must be a finite number"
 GIVE_OUTPUTS = "give `--baseline FLOAT.onnx` or `--outputs FILE`"
-GIVE_METRIC = "give `--metric NAME`, and `--baseline FLOAT.onnx` or `--outputs FILE`"
+NO_METRIC = "--max-metric-loss limits the loss of a metric"
 GIVE_LABELS = "give `--data FILE.npz` with the inputs and an array 'labels'"
 LIMITS = ({"min_sqnr": 30.0}, {"min_cosine": 0.9}, {"max_steps": 1.0}, {"min_agreement": 0.5})
 
@@ -47,9 +47,16 @@ def test_options_that_fit(options: CheckOptions, has_baseline: bool, has_data: b
     [
         *((CheckOptions(gates=Gates(**limit)), False, True, COMPARES, GIVE_OUTPUTS) for limit in LIMITS),
         *(
-            (CheckOptions(gates=Gates(max_metric_loss=1.0), metric=metric), has_baseline, True, LOSS, GIVE_METRIC)
-            for metric, has_baseline in ((None, True), ("top-1", False), (None, False))
+            (
+                CheckOptions(gates=Gates(max_metric_loss=1.0)),
+                has_baseline,
+                True,
+                NO_METRIC,
+                "give `--metric NAME` as well",
+            )
+            for has_baseline in (True, False)
         ),
+        (CheckOptions(gates=Gates(max_metric_loss=1.0), metric="top-1"), False, True, LOSS, GIVE_OUTPUTS),
         (CheckOptions(outputs=FILE), True, False, COMPUTED, "give `--data DATA`"),
         (CheckOptions(metric="top-1"), True, False, "--metric needs labels", GIVE_LABELS),
         (CheckOptions(gates=Gates(max_metric_loss=float("nan"))), True, True, NO_NUMBER, None),

@@ -111,11 +111,11 @@ def test_shapes_of_a_recipe_reach_the_builder(tmp_path: Path, recipe: Path):
 @pytest.mark.builder
 def test_a_refusing_builder_is_exit_1_and_leaves_the_model(tmp_path: Path):
     pytest.importorskip("tensorrt_rtx")
-    words = ("--require-precision", "fp8>=100%", "--compute-capabilities", "8.9", "-o", tmp_path / "out")
+    words = ("--require-precision", "int8-weight-only>=100%", "--compute-capabilities", "8.9", "-o", tmp_path / "out")
     done = qdqtool("convert", SAMPLE / "model.onnx", *DATA, *words)
 
     assert done.code == 1
-    assert done.err.startswith("error: build: float8e4m3fn>=100%")
+    assert done.err.startswith("error: build: int8-weight-only>=100%")
     assert "no engine was written" in done.out
     assert sorted(files(tmp_path / "out")) == [
         "model.int8.onnx",

@@ -269,6 +269,7 @@ def test_what_later_steps_would_refuse_is_refused_at_once(stock: Path, tmp_path:
         ConvertOptions(check=CheckOptions(gates=Gates(min_cosine=2.0)), build=None),
         ConvertOptions(check=CheckOptions(gates=Gates(max_metric_loss=2.0)), build=None),
         ConvertOptions(quantize=QuantizeOptions(recipe=Recipe(target="ort-cpu"))),
+        ConvertOptions(build=BuildOptions(require_precision=(parse_gate("fp8>=90%"),))),
     ):
         with pytest.raises(UsageError):
             convert(stock, tmp_path / "out", options)
