@@ -18,6 +18,8 @@ SCHEMA_VERSION = 1
 T = TypeVar("T")
 MOST_ROWS = 20
 """Largest number of rows of a list that a notebook shows."""
+MOST_CHARACTERS = 110
+"""Largest number of characters of an object in a printed report."""
 MOST_NUMBERS = 8
 """Largest number of numbers, such as extents of a shape, in one line."""
 
@@ -71,7 +73,7 @@ class Report:
         return self.to_dict()
 
     def __str__(self) -> str:
-        """Return one line for each fact; a list is shown by its length."""
+        """Return one line for each fact; a list is shown by its length, and a long line is cut."""
         facts = (f"  {name}: {_brief(value)}" for name, value in _filled_items(self.notebook_rows()))
         return "\n".join([type(self).__name__, *(fact for fact in facts if not fact.startswith(_VERSIONS))])
 
@@ -172,7 +174,10 @@ def as_html(title: str, report: Mapping[str, Any], passed: bool | None) -> str:
 _VERSIONS = ("  schema_version:", "  qdqtool_version:")
 
 
-def _brief(value: Any) -> str:
+def _brief(value: Any, *, is_inner: bool = False) -> str:
+    if isinstance(value, dict) and not is_inner:
+        facts = ", ".join(f"{name} {_brief(inner, is_inner=True)}" for name, inner in _filled_items(value))
+        return facts if len(facts) <= MOST_CHARACTERS else f"{facts[:MOST_CHARACTERS]}…"
     if isinstance(value, list | dict):
         return f"{len(value)} {'entry' if len(value) == 1 else 'entries'}"
     return html.unescape(_text(value))

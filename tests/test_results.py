@@ -150,13 +150,14 @@ def test_the_command_prints_it():
 
 
 def test_a_printed_report_has_a_line_for_each_fact():
-    assert str(Sample(parts=(Part("a"), Part("b")), counts={"Conv": 3})).splitlines() == [
+    assert str(Sample(parts=(Part("a"), Part("b")), counts={"Conv": 3, "Gemm": {"y": 1}})).splitlines() == [
         "Sample",
         "  model: m.onnx",
         "  passed: yes",
         "  sqnr: 12.3457",
         "  parts: 2 entries",
-        "  counts: 1 entry",
+        "  counts: Conv 3, Gemm 1 entry",
     ]
+    assert str(Sample(counts={"a" * 200: 1})).splitlines()[-1] == f"  counts: {'a' * 110}…"
     assert "\\u202e" in str(Sample(model="\u202e<b>"))
     assert "<b>" in str(Sample(model="<b>"))
