@@ -123,9 +123,13 @@ def _of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
 
 
 def _low_of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
-    """Yield a warning if the worst output has a low SQNR on real data, and no accuracy was requested."""
-    is_real = report.calibration is None or not report.calibration.random
-    outputs = report.accuracy.outputs if report.accuracy is not None and is_real else ()
+    """Yield a warning for random data, for no measurement, or for a low SQNR if no accuracy was requested."""
+    is_random = report.calibration is not None and report.calibration.random
+    problem = "there is no data" if report.accuracy is None else report.accuracy.problem
+    if report.quantized and (is_random or problem):
+        detail = "the scales are those of random data" if is_random else f"the accuracy was not measured: {problem}"
+        yield Judgement("numbers", "warning", detail, "`--calib-data DATA`")
+    outputs = report.accuracy.outputs if report.accuracy is not None and not is_random else ()
     known = [(each.sqnr_db, each.name) for each in outputs if each.sqnr_db is not None]
     worst, name = min(known, default=(LOW_SQNR, ""))
     if worst < LOW_SQNR and not report.has_accuracy_target:

@@ -14,6 +14,8 @@ from qdqtool.jobs.verdict import judge, reasons_of, word_of
 from qdqtool.reports.saved.reading import read_reports
 from qdqtool.results import Judgement
 
+RANDOM = "the scales are those of random data"
+UNMEASURED = "the accuracy was not measured"
 Edit = Callable[[Any], object]
 GOOD = {"quantize": QUANTIZE, "validate": VALIDATE, "check": LIMITED, "build": BUILD}
 
@@ -71,7 +73,13 @@ def test_quantizing_is_judged_by_its_own_outputs_where_no_check_follows(tmp_path
         ({"quantize": low}, ["output 'y' keeps 19.9 dB, and no accuracy was asked for"]),
         ({"quantize": low, "check": LIMITED}, []),
         ({"quantize": low | {"has_accuracy_target": True}}, []),
-        ({"quantize": edited(low, lambda it: it["calibration"].update(random=True))}, []),
+        ({"quantize": edited(low, lambda it: it["calibration"].update(random=True))}, [RANDOM]),
+        ({"quantize": edited(low, lambda it: it.update(accuracy=None))}, [f"{UNMEASURED}: there is no data"]),
+        (
+            {"quantize": edited(low, lambda it: it["accuracy"].update(problem="too few", outputs=[]))},
+            [f"{UNMEASURED}: too few"],
+        ),
+        ({"quantize": low | {"accuracy": None}, "check": LIMITED}, []),
         ({"quantize": edited(low, lambda it: it["accuracy"]["outputs"][0].update(sqnr_db=20.0))}, []),
     ):
         assert [each.detail for each in reasons_of(judged(tmp_path, **document))] == reasons
@@ -180,6 +188,7 @@ def test_strict_quantize_ends_with_1_for_a_model_that_does_not_shrink(tmp_path: 
         graph = onnx.helper.make_graph([node], "g", values[:1], values[1:], [onnx.numpy_helper.from_array(weight, "w")])
         opset = onnx.helper.make_opsetid("", 21)
         onnx.save(onnx.helper.make_model(graph, opset_imports=[opset], ir_version=10), tmp_path / "m.onnx")
-        words = ("quantize", "m.onnx", "--random-calibration", "-o", "out.onnx")
+        np.savez(tmp_path / "d.npz", x=np.random.default_rng(1).normal(size=(8, width)).astype(np.float32))
+        words = ("quantize", "m.onnx", "--calib-data", "d.npz", "-o", "out.onnx")
         codes[width] = [qdqtool(*words, *strict, cwd=tmp_path).code for strict in ((), ("--strict",))]
     assert codes == {4: [0, 1], 256: [0, 0]}

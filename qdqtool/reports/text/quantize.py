@@ -198,8 +198,7 @@ def _print_verdict(report: QuantizeReport, console: Console) -> None:
         console.print(Text.assemble("  ", (finding.code, color), f"{where} {escape(finding.message)}"))
     print_rest(len(shown), SHOWN, console)
     print_reasons(report.reasons, console)
-    if report.verdict != "passed":
-        console.print(verdict_text(report.verdict))
+    console.print(verdict_text(report.verdict))
 
 
 SHOWN_STATES = 8

@@ -70,6 +70,7 @@ def test_the_plainest_run_has_counts_verdict_and_file():
         "accuracy not measured: there is no data (--calib-data)",
         "",
         VERDICT,
+        "PASSED",
     ]
 
 
@@ -118,16 +119,16 @@ def test_the_layers_that_make_the_noise_stand_in_front_of_the_verdict_and_else_t
     )
 
     found = lines(accuracy=accuracy, blame=blame)
-    assert found[-6] == layers
-    assert found[-1] == VERDICT
+    assert found[-7] == layers
+    assert found[-2:] == [VERDICT, "PASSED"]
     assert not any(line.startswith(pairs) for line in found)
     clips = "the method 'percentile' clips values: `--calibration-method max` clips none"
     assert clips not in found
     assert clips in lines(accuracy=accuracy, blame=blame, calibration=replace(USED, method="percentile"))
     for unknown in (None, replace(blame, layers=())):
         found = lines(accuracy=accuracy, blame=unknown)
-        assert found[-5].startswith(pairs)
-        assert found[-3].split() == ["t", "weight", "39.63%", "8.0"]
+        assert found[-6].startswith(pairs)
+        assert found[-4].split() == ["t", "weight", "39.63%", "8.0"]
         assert layers not in found
     verbose = printed(render, replace(REPORT, accuracy=accuracy, blame=blame), verbose=True)
     assert layers in verbose
@@ -169,10 +170,11 @@ def test_tensors_that_no_scale_serves_are_noted():
 
 def test_warnings_are_listed_and_infos_only_counted():
     text = lines(findings=(WARNING, replace(WARNING, node=None), replace(WARNING, severity="info", message="note")))
-    assert text[-3:] == [
+    assert text[-4:] == [
         "validate for tensorrt: pass (2 warnings, 1 info)",
         "  QP302 q: slow",
         "  QP302 slow",
+        "PASSED",
     ]
 
 
