@@ -1,7 +1,5 @@
 """Rule QL317: the layer dump shows float kernels exactly where we say so, and int8 or fp8 ones behind the fix."""
 
-from collections.abc import Iterator
-
 import numpy as np
 import onnx
 import pytest
@@ -32,13 +30,6 @@ QUANTIZED = {
     "a MatMul": ("MatMul", (1,), (1,), (), INT8, False),
     "a Gemm": ("Gemm", (1,), (1,), (), INT8, False),
 }
-
-
-@pytest.fixture
-def oracle() -> Iterator[TrtOracle]:
-    oracle = TrtOracle()
-    yield oracle
-    oracle.close()
 
 
 def model(

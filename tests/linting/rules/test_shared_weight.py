@@ -52,13 +52,6 @@ def _type(dtype: object) -> int:
     return onnx.TensorProto.INT4 if dtype == "int4" else onnx.TensorProto.INT8
 
 
-@pytest.fixture(scope="module")
-def oracle():
-    found = TrtOracle()
-    yield found
-    found.close()
-
-
 @pytest.mark.parametrize(("words", "fails"), LAYERS)
 def test_where_groups_share_a_weight(words: str, fails: bool) -> None:
     found = located("QT415", read(layers(words)))

@@ -51,11 +51,11 @@ class TestOperators:
 
     @pytest.mark.parametrize("case", CASES, ids=str)
     def test_in_a_body_that_captures_its_inputs(self, case: OperatorCase) -> None:
-        self.check(case, case.in_branch(), [13, 23])
+        self.check(case, case.in_branch(), TARGETS[-1:])
 
     @pytest.mark.parametrize("case", [case for case in CASES if case.fits_function()], ids=str)
     def test_in_a_function_that_knows_no_types(self, case: OperatorCase) -> None:
-        self.check(case, case.in_function(), [13, 23])
+        self.check(case, case.in_function(), TARGETS[-1:])
 
     def check(self, case: OperatorCase, before: onnx.ModelProto, versions: list[int]) -> None:
         expected = run(before, case.feeds())

@@ -144,8 +144,13 @@ def feeds(model):
     return {value.name: {"x": x, "keep": keep}[value.name] for value in model.graph.input}
 
 
-@pytest.mark.parametrize("normalize", [softmax, softmax_in_steps])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("form", "normalize"),
+    [
+        *((form, softmax) for form in FORMS),
+        *((form, softmax_in_steps) for form in ("constant", "Where", "bounded below")),
+    ],
+)
 def test_no_model_collapses_and_no_range_holds_a_mask(form, normalize, tmp_path):
     model = attention(FORMS[form], normalize)
     data = feeds(model)
