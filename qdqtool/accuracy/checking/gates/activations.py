@@ -50,8 +50,8 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
 
 
 def misses(error: PairError) -> bool:
-    """Return whether a pair is below the limit of its format."""
-    return not above(error, error.least_db)
+    """Return whether a pair is below the limit of its format, or the scale of a weight far from the best."""
+    return bool(error.excess) or not above(error, error.least_db)
 
 
 def above(error: PairError, limit: float) -> bool:
