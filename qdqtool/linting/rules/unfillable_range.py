@@ -203,18 +203,19 @@ def _too_narrow(context: RuleContext, spans: Spans, entry: QdqNode) -> Fault | N
 def _lost(context: RuleContext, spans: Spans, entry: QdqNode) -> Fault | None:
     """Return the fault of a Q whose steps are as wide as all values of one of the tensors that a Concat joined."""
     fmt, given = format_of(entry.quantized_type), spans.range_of(entry)
-    if fmt is None or fmt.kind != "integer" or given is None:
+    if given is None:
         return None
-    for part in _joined(context, entry):
-        values, scale = spans.of(part), _scale(context, entry)
-        width = values.high - values.low if values is not None else math.inf
-        if values is not None and 0 < width < FEWEST_CODES * scale:
+    assert fmt is not None
+    scale = _scale(context, entry)
+    for part in _joined(context, entry) if fmt.kind == "integer" else ():
+        values = spans.of(part)
+        if values is not None and values.high - values.low < FEWEST_CODES * scale:
             message = (
                 f"'{part.name}' is {_ends(values)}, and joined with values for the range {_ends(given)}: fewer than "
                 f"{FEWEST_CODES:g} codes are left for it"
             )
-            extent, found = Extent("joined", degree=math.log2(FEWEST_CODES * scale / width)), f"scale {scale:.3g}"
-            expected = f"another pair for '{part.name}'"
+            found, expected = f"scale {scale:.3g}", f"another pair for '{part.name}'"
+            extent = Extent("joined", degree=scale)
             return Fault(message, entry.node, entry.data, found=found, expected=expected, extent=extent)
     return None
 

@@ -1,5 +1,7 @@
 """QA201: weight scales on an axis that no kernel supports."""
 
+from contextlib import suppress
+
 import numpy as np
 
 from qdqtool.errors import ArgumentError
@@ -125,18 +127,15 @@ def _noise(context: RuleContext, product: Product, wanted: int) -> str:
     """Return how much more or less noise the rounding makes than with scales of output channels; empty if unknown."""
     assert product.right is not None
     axis = _axis_of(context, product, wanted)
-    try:
+    with suppress(UnfitError, ArgumentError):
         constant = stored(context, product.right.dequantize)
-        scales = [constant.parameters.scale, _fitting(constant, axis).scale] if axis is not None else []
-    except (UnfitError, ArgumentError):
-        return ""
-    if constant.format.kind != "integer" or not scales:
-        return ""
-    given, fitting = (np.square(each.astype(FLOAT64)).mean() for each in scales)
-    found = float(decibels(given, fitting))
-    return (
-        f", and its rounding makes {abs(found):.1f} dB {'more' if found >= 0 else 'less'} noise than on axis {wanted}"
-    )
+        if axis is not None and constant.format.kind == "integer":
+            scales = constant.parameters.scale, _fitting(constant, axis).scale
+            given, fitting = (np.square(each.astype(FLOAT64)).mean() for each in scales)
+            found = float(decibels(given, fitting))
+            more = "more" if found >= 0 else "less"
+            return f", and its rounding makes {abs(found):.1f} dB {more} noise than on axis {wanted}"
+    return ""
 
 
 def _other_reader(context: RuleContext, product: Product) -> Product | None:

@@ -311,6 +311,16 @@ def test_scores_that_share_a_range_with_boxes_are_lost(change: dict[str, str], s
 def test_float_formats_and_tensors_without_a_bound_lose_no_part():
     assert told(SCORES.format(**JOINED | {"zero": "f"}), s=0.01, t=2.5) == []
     assert told(SCORES.format(**JOINED | {"between": "o = Relu (a)", "part": "o"}), s=0.01, t=2.5) == []
+    # No span is known of Sin, no scale of an input, and Add joins nothing.
+    assert told(SCORES.format(**JOINED | {"between": "o = Sin (x)", "part": "o"}), s=0.01, t=2.5) == []
+    assert told(SCORES.format(**JOINED).replace("(k, t, z)", "(k, m, z)")) == []
+    assert told(SCORES.format(**JOINED).replace("Concat <axis = 1>", "Add"), t=2.5) == []
+
+
+@pytest.mark.parametrize(("scale", "is_lost"), [(0.5, False), (0.51, True)])
+def test_four_codes_are_enough_for_a_joined_part(scale: float, is_lost: bool):
+    text = SCORES.format(**JOINED).replace("Sigmoid", "Tanh")
+    assert bool(told(text, t=scale)) is is_lost
 
 
 def seeds(model: onnx.ModelProto) -> list[tuple[str, str]]:

@@ -106,6 +106,10 @@ def test_advice_names_the_noise_of_rounding(codes: str, scales: str, words: str)
     model = Model(onnx.parser.parse_model(text))
     (found,) = rules.get("QA201").run(RuleContext(model), targets.get("ort-cpu"))
     assert found.message.endswith(f"its rounding makes {words} than on axis 1")
+    # The steps of a float format grow with the value.
+    model = Model(onnx.parser.parse_model(text.replace("int8[2,2] w", "float8e4m3fn[2,2] w")))
+    (found,) = rules.get("QA201").run(RuleContext(model), targets.get("ort-cpu"))
+    assert found.message.endswith("; it is converted to float before the product")
 
 
 def test_scales_of_output_channels_are_good_everywhere():
