@@ -422,6 +422,19 @@ def test_powers_of_two_may_be_the_next_one():
     assert excess(x, np.float32(0.5))[0] > 6
 
 
+def test_one_power_of_two_among_other_scales_is_no_rule():
+    x = np.float32([[127 * 1.01, 100.7, -50.2, 30.4]] * 2)
+    groups = excess(x, np.float32([1, 1]), granularity=PerAxis(0))[1]
+    assert groups[0] < excess(x, np.float32([1, 1.1]), granularity=PerAxis(0))[1][0] - 4
+
+
+def test_the_larger_end_decides_and_one_zero_point_makes_all_ranges_asymmetric():
+    x = np.float32([[-3, 0.1, 1], [-1, 0.5, 3]])
+    assert np.allclose(excess(x, np.float32([1, 1]), granularity=PerAxis(0))[2], 3 / 127)
+    zero = np.int8([0, -64])
+    assert np.allclose(excess(x, np.float32([1, 1]), granularity=PerAxis(0), zero_point=zero)[2], 4 / 255)
+
+
 def test_float_formats_have_steps_that_grow():
     holding = np.float32(np.abs(NORMAL).max() / 448)
     for factor in (1.0, 4.0, 32.0):

@@ -83,7 +83,7 @@ def _doubts(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
         yield Judgement("numbers", "warning", detail)
     lost = [each for each in check.metric.classes if each.is_lost] if check.metric is not None else []
     if lost:
-        worst, others = lost[0], f"; {len(lost) - 1} more classes lost recall" if len(lost) > 1 else ""
+        worst, others = lost[0], f" (and of {len(lost) - 1} more)" if len(lost) > 1 else ""
         detail = f"the recall of class {worst.label} fell from {worst.baseline:.3g} % to {worst.value:.3g} %{others}"
         yield Judgement("numbers", "warning", detail)
     if check.data.seed is not None:

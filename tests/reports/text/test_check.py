@@ -116,6 +116,7 @@ def test_a_task_metric_has_its_losses():
     worst = ClassRecall(label=7, predictions=12, value=25.0, baseline=100.0)
     text = lines(metric=replace(metric, classes=(worst, replace(worst, label=8))))
     assert "  recall of 2 classes, the largest loss: class 7, 25 % (baseline 100 %) of 12 predictions" in text
+    assert sum(line.startswith("  recall of ") for line in text) == 1
     text = lines(metric=replace(metric, classes=(replace(worst, baseline=None, predictions=1),)))
     assert "  recall of 1 classes, the largest loss: class 7, 25 % of 1 prediction" in text
     copies = lines(metric=replace(metric, predictions=64, distinct_predictions=1))
