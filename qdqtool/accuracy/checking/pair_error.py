@@ -50,9 +50,7 @@ MOST_EXCESS_DB_OF_GROUP = 6.0
 """The same for a channel, a block or few values. It was up to 4.8 dB, the most that rounding to integers can give."""
 
 MANY = 16
-
-WIDEST_BITS = 16
-"""Largest number of bits of weights. Biases have 32."""
+"""Fewer values may all be half a step from their codes, which is 4.8 dB."""
 
 COUNTED_BITS = 8
 """Largest number of bits for which codes are counted."""
@@ -143,7 +141,7 @@ class PairError:
         self.scale = np.maximum(self.scale, largest.astype(FLOAT64))
         self.is_symmetric &= self.fmt.low < 0 and (zero_point is None or not zero_point.astype(FLOAT64).any())
         self._count_codes(made)
-        if self.is_weight and not self.is_masked and self.fmt.bits <= WIDEST_BITS:
+        if self.is_weight and not self.is_masked and self.fmt.first_opset.quantize is not None:
             self._judge_scale(x, scale, granularity, zero_point)
 
     def _judge_scale(self, x: Array, scale: Array, granularity: Granularity, zero_point: Array | None) -> None:

@@ -178,6 +178,22 @@ def test_scales_that_cost_more_than_usual_fail(kind: str, granularity: Granulari
     assert "SQNR" in failure or weights(check_model(bad, baseline=baseline, options=ANY_STEPS)).passed
 
 
+@pytest.mark.parametrize(("times", "fits"), [(2.7, True), (2.95, False)])
+def test_scales_may_be_so_large_that_the_error_grows_by_3_db(times: float, fits: bool) -> None:
+    error = PairError(Findings().of_weight.entry, formats.get("int8"), is_weight=True)
+    x = np.linspace(-127, 127, 5001, dtype=np.float32)
+    error.add(x, np.rint(x / times).astype(np.int8), np.float32(times), np.int8(0))
+    assert (not error.excess) is fits
+
+
+@pytest.mark.parametrize("changed", [{"is_masked": True}, {"is_weight": False}, {"fmt": formats.get("int32")}])
+def test_masks_activations_and_biases_have_no_best_scale(changed: dict[str, object]) -> None:
+    error = PairError(Findings().of_weight.entry, **{"fmt": formats.get("int8"), "is_weight": True} | changed)
+    x = np.linspace(-127, 127, 5001, dtype=np.float32)
+    error.add(x, np.clip(np.rint(x * 2), -128, 127).astype(error.fmt.dtype), np.float32(0.5), None)
+    assert error.excess == ""
+
+
 def test_float_weights_behind_a_q_are_judged_alike() -> None:
     halved = stored_as_floats(FITTING / np.float32(2))
     (failure,) = weights(check_model(halved)).failures
