@@ -257,7 +257,8 @@ def excess_noise(
     if np.all(np.frexp(given)[0] == 0.5):
         fitting = np.maximum(fitting, np.exp2(np.ceil(np.log2(holding))))
     step: Array = expand(fitting, x.shape, granularity)
-    rounding = np.broadcast_to(np.square(step_widths(x.astype(FLOAT64) / step, fmt) * step) / 12, x.shape)
+    widths = step_widths(x.astype(FLOAT64) / step, fmt) if fmt.kind == "float" else 1.0
+    rounding = np.broadcast_to(np.square(widths * step) / 12, x.shape)
     noise = _squared_error(x, scale, fmt, granularity, zero_point).reshape(scale.shape)
     usual = reduce_groups(rounding, granularity, np.add).reshape(scale.shape)
     return float(decibels(noise.sum(), usual.sum())), decibels(noise, usual), holding

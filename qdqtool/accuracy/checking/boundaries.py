@@ -213,7 +213,7 @@ def bounds_of(entry: QdqNode, index: ModelIndex) -> ImposedBounds:
 
 
 def find_boundaries(
-    index: ModelIndex, matcher: BaselineMatcher | None, *, judges_scales: bool = True
+    index: ModelIndex, matcher: BaselineMatcher | None, *, judges_scales: bool
 ) -> tuple[list[Boundary], list[QdqNode]]:
     """Return every quantized tensor of a model with its counterpart in a baseline, and the nodes without one."""
     found: list[Boundary] = []

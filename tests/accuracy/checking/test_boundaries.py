@@ -524,7 +524,7 @@ g (float[2,2] x) => (float[2,2] y)
 
 def found_in(text: str) -> tuple[list[Boundary], list[str]]:
     model, baseline = (ModelIndex.of(text_model(each)) for each in (text, FLOAT))
-    found, lonely = find_boundaries(model, BaselineMatcher(baseline.view, model.view))
+    found, lonely = find_boundaries(model, BaselineMatcher(baseline.view, model.view), judges_scales=True)
     return found, [entry.node.proto.output[0] for entry in lonely]
 
 
@@ -543,7 +543,7 @@ def test_only_packed_weights_carry_the_note() -> None:
     model = text_model(MANY)
     model.proto.metadata_props.add(key=ROUNDING_KEY, value=json.dumps(notes))
     index, baseline = ModelIndex.of(model), ModelIndex.of(text_model(FLOAT))
-    found, _ = find_boundaries(index, BaselineMatcher(baseline.view, index.view))
+    found, _ = find_boundaries(index, BaselineMatcher(baseline.view, index.view), judges_scales=True)
     assert [each.by_data.noted.error if each.by_data else None for each in found] == [None, 0.5, None]
 
 
