@@ -37,13 +37,13 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
     judged = [each for each in errors if (each.elements or each.nans) and not is_constant(index, each)]
     if not judged:
         return
-    low = [each for each in judged if misses(each) and not _is_near_zero(index, each)]
+    narrow = {each.entry: line for each in judged if (line := _too_narrow(index, each))}
+    low = [each for each in judged if each.entry not in narrow and misses(each) and not _is_near_zero(index, each)]
     destroyed = [each for each in low if not evidence.is_random or not above(each, RANDOM_LEAST_DB)]
     # A Q to integers turns NaN into a code, so that no later tensor shows the NaN.
-    implied = [line for each in judged if (line := _too_narrow(index, each))]
     hidden = [_nan_line(each) for each in judged if each.nans and each.fmt.kind == "integer"]
     suspect = [_line(each) for each in low if each not in destroyed] + (hidden if evidence.is_random else [])
-    failures = [*map(_line, destroyed), *implied, *(hidden if not evidence.is_random else [])]
+    failures = [*narrow.values(), *map(_line, destroyed), *(hidden if not evidence.is_random else [])]
     yield GateResult.of(
         name=NAME,
         requires="every scale fits its values: at least 6 dB SQNR, 3 dB for 4-bit codes"
@@ -141,7 +141,8 @@ def _too_narrow(index: ModelIndex, error: PairError) -> str:
     node = _bounded(index, error.entry.data)
     if node is None:
         return ""
-    bound, top = ops.traits(node).bound or 0.0, _top(error)
+    bound, top = ops.traits(node).bound, _top(error)
+    assert bound is not None
     if top >= bound * (LEAST_HELD_OF_MANY if ops.traits(node).softmax else LEAST_HELD):
         return ""
     return f"{_place(error)}: its codes end at {top:.3g}, and {node.op_type} '{node.label}' reaches {bound:g}"
