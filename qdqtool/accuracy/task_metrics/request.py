@@ -86,14 +86,11 @@ def compared(measure: Measure, score: Score, baseline: Score | None = None, save
 def _recall(name: str, score: Score, baseline: Score | None) -> Iterator[ClassRecall]:
     """Yield the recall of each class, the largest loss first."""
     before = baseline.classes if baseline is not None else {}
-
-    def loss(label: int) -> float:
-        return before[label][1] - score.classes[label][1] if label in before else -score.classes[label][1]
-
-    for label in sorted(score.classes, key=lambda label: (-loss(label), label)):
+    losses = {label: before.get(label, (0, 0.0))[1] - value for label, (_, value) in score.classes.items()}
+    for label in sorted(losses, key=lambda label: (-losses[label], label)):
         predictions, value = score.classes[label]
         reference = before[label][1] if label in before else None
-        is_lost = reference is not None and loss(label) > metrics.get(name).large_loss(reference, predictions)
+        is_lost = reference is not None and losses[label] > metrics.get(name).large_loss(reference, predictions)
         yield ClassRecall(label=label, predictions=predictions, value=value, baseline=reference, is_lost=is_lost)
 
 
