@@ -4,6 +4,25 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClassRecall:
+    """The share of the predictions of one class that are right, in percent.
+
+    Attributes:
+        label: The class.
+        predictions: Number of predictions with this label.
+        value: Recall of the model.
+        baseline: Recall of the baseline; None without a baseline.
+        is_lost: Whether the recall fell by more than chance explains.
+    """
+
+    label: int
+    predictions: int
+    value: float
+    baseline: float | None = None
+    is_lost: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MetricResult:
     """The task metric of the model.
 
@@ -21,6 +40,7 @@ class MetricResult:
         saved_loss: Loss of these outputs against the model in the reference session.
         chance: Why the model is no better than guessing, in words; None if it is better, or if this is unknown.
         baseline_chance: The same for the baseline.
+        classes: Recall of each class that has predictions, the largest loss first; empty if the metric has no recall.
     """
 
     name: str
@@ -36,6 +56,7 @@ class MetricResult:
     chance: str | None = None
     baseline_chance: str | None = None
     distinct_predictions: int | None = None
+    classes: tuple[ClassRecall, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,56 +210,6 @@ class Accuracy:
     def part(self) -> str:
         """The kind of the samples, in one word."""
         return "validation" if self.validation is not None else "hold-out" if self.held_back else "calibration"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerMetric:
-    """The task metric of one layer.
-
-    Attributes:
-        alone: Its value with only this layer quantized.
-        without: Its value with only this layer in float.
-    """
-
-    alone: float
-    without: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricEffect:
-    """The task metric of the float model and of the quantized model.
-
-    Attributes:
-        name: The metric, or the name of a function of the user.
-        output: The output that was measured; None if a function of the user got all outputs.
-        unit: Unit of the values; may be empty.
-        loss_unit: Unit of the loss; may be empty.
-        samples: Number of samples that the models were measured on: the selection samples.
-        predictions: Number of predictions on these samples; for a function of the user, number of samples.
-        float_value: Value of the float model.
-        value: Value with all layers quantized.
-        loss: Loss with all layers quantized against the float model.
-        chance: Why the float model is no better than guessing, in words; None if it is better, or if this is unknown.
-        layer_samples: Number of samples that each layer was measured on: the first of ``samples``.
-        layer_predictions: Number of predictions on the samples for layers.
-        layer_float_value: Value of the float model on the samples for layers.
-        layer_value: Value with all layers quantized, on the samples for layers.
-    """
-
-    name: str
-    output: str | None
-    unit: str
-    loss_unit: str
-    samples: int
-    predictions: int
-    float_value: float
-    value: float
-    loss: float
-    chance: str | None
-    layer_samples: int
-    layer_predictions: int
-    layer_float_value: float
-    layer_value: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,10 +15,11 @@ import numpy.typing as npt
 from qdqtool.errors import ArgumentError
 from qdqtool.numerics.affine import dequantize, fake_quantize, quantize
 from qdqtool.numerics.dtypes import BFLOAT16, FLOAT8E8M0, FLOAT16, FLOAT32, FLOAT64, Array
-from qdqtool.numerics.granularity import PerTensor
+from qdqtool.numerics.granularity import Granularity, PerTensor, expand
 from qdqtool.numerics.groups import ranges, reduce_groups
+from qdqtool.numerics.noise import decibels
 from qdqtool.numerics.number_format import NumberFormat
-from qdqtool.numerics.rounding import round_once
+from qdqtool.numerics.rounding import round_once, step_widths
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 
 SCALE_RANGE: dict[np.dtype[Any], tuple[float, float]] = {
@@ -29,6 +30,10 @@ SCALE_RANGE: dict[np.dtype[Any], tuple[float, float]] = {
 }
 """Smallest and largest scale in each storage type. The smallest is the smallest normal number of the type (of
 float32 for float8e8m0). Hardware that flushes subnormals would divide by zero, and subnormals have few bits."""
+
+
+LEAST_SCALE = 2.0**-23
+"""PyTorch's observers make no smaller scale; values that need one are 0 for any purpose."""
 
 
 class PowerOfTwo(enum.Enum):
@@ -140,7 +145,7 @@ def scale_by_mse(
     outer = _params(low, high, scheme, rule).scale_params
     for factor in factors:
         candidate = _params(low * factor, high * factor, scheme, rule, outer)
-        error = _squared_error(x, candidate)
+        error = _squared_error(x, candidate.scale, scheme.format, scheme.granularity, candidate.zero_point)
         better = error < least
         least = np.where(better, error, least)
         best = candidate if best is None else _mix(better, candidate, best)
@@ -149,13 +154,14 @@ def scale_by_mse(
     return best
 
 
-def _squared_error(x: Array, params: QuantParams) -> Array:
-    scheme = params.scheme
-    approximation = fake_quantize(x, params.scale, scheme.format, scheme.granularity, params.zero_point)
+def _squared_error(
+    x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity, zero_point: Array | None
+) -> Array:
+    approximation = fake_quantize(x, scale, fmt, granularity, zero_point)
     with np.errstate(all="ignore"):
-        difference = x.astype(FLOAT64) - approximation.astype(FLOAT64)
+        difference = np.asarray(x.astype(FLOAT64) - approximation.astype(FLOAT64))
     np.nan_to_num(difference, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
-    return reduce_groups(difference * difference, scheme.granularity, np.add)
+    return reduce_groups(difference * difference, granularity, np.add)
 
 
 def _mix(better: Array, new: QuantParams, old: QuantParams) -> QuantParams:
@@ -219,6 +225,43 @@ def _power_of_two(span: Array, divisor: float, fmt: NumberFormat, power: PowerOf
         # frexp gives fractions from 0.5 up to 1, so 0.5 is a power of two already.
         exponent = np.where(fraction == 0.5, above - 1, above)
     return np.asarray(np.ldexp(1.0, exponent))
+
+
+def excess_noise(
+    x: Array, scale: Array, fmt: NumberFormat, granularity: Granularity, zero_point: Array | None = None
+) -> tuple[float, Array, Array]:
+    """Return how much more squared error scales give than scales that just hold the values, in dB.
+
+    The error of the latter is a twelfth of the square of each step, as for values that are spread evenly over a step. A
+    scale may be up to twice as large (7-bit codes), or the next power of two if all scales are powers of two. No scale
+    below 2**-23, or below the smallest one of its type, is expected.
+
+    Args:
+        x: As for :func:`qdqtool.numerics.affine.quantize`; the nearest codes are judged.
+        scale: Likewise, as the other arguments.
+        fmt: Format of the codes.
+        granularity: Which elements share a scale.
+        zero_point: The zero points, or None.
+
+    Returns:
+        The excess over all values, that of each group, and the scales that just hold the values, both in the scale's
+        shape. Without error, the excess is minus infinity.
+    """
+    given = np.abs(scale.astype(FLOAT64))
+    low, high = (bound.astype(FLOAT64) for bound in ranges(x, granularity))
+    shifted = zero_point is not None and bool(zero_point.astype(FLOAT64).any())
+    span = np.maximum(high, 0) - np.minimum(low, 0) if shifted else np.maximum(-low, high)
+    least = max(LEAST_SCALE, SCALE_RANGE[scale.dtype][0])
+    holding = np.maximum(span / (fmt.high - fmt.low * shifted), least).reshape(scale.shape)
+    fitting = np.clip(given, holding, 2 * holding)
+    if np.all(np.frexp(given)[0] == 0.5):
+        fitting = np.maximum(fitting, np.exp2(np.ceil(np.log2(holding))))
+    step: Array = expand(fitting, x.shape, granularity)
+    widths = step_widths(x.astype(FLOAT64) / step, fmt) if fmt.kind == "float" else 1.0
+    rounding = np.broadcast_to(np.square(widths * step) / 12, x.shape)
+    noise = _squared_error(x, scale, fmt, granularity, zero_point).reshape(scale.shape)
+    usual = reduce_groups(rounding, granularity, np.add).reshape(scale.shape)
+    return float(decibels(noise.sum(), usual.sum())), decibels(noise, usual), holding
 
 
 def round_scale(scale: Array, dtype: np.dtype[Any]) -> Array:

@@ -39,6 +39,37 @@ def test_a_good_check_tells_the_samples_without_copies(tmp_path: Path):
         assert f" held on {told}, against " in found.detail
 
 
+LOST = {"label": 4, "predictions": 12, "value": 0.0, "baseline": 100.0, "is_lost": True}
+METRIC = {
+    "name": "top-1",
+    "output": "y",
+    "unit": "%",
+    "loss_unit": "points",
+    "predictions": 120,
+    "value": 91.0,
+    "baseline": 95.0,
+    "loss": 4.0,
+    "saved": None,
+    "saved_loss": None,
+    "chance": None,
+    "baseline_chance": None,
+}
+
+
+def recall(*classes: dict[str, Any]) -> Edit:
+    return lambda it: it.update(metric={**METRIC, "distinct_predictions": 120, "classes": classes})
+
+
+def test_one_class_that_lost_recall_is_named_alone(tmp_path: Path):
+    (reason,) = reasons_of(judged(tmp_path, **GOOD | {"check": edited(LIMITED, recall(LOST))}))
+    assert (reason.state, reason.detail) == ("warning", "the recall of class 4 fell from 100 % to 0 %")
+
+
+def test_a_class_that_lost_no_more_than_chance_explains_is_no_reason(tmp_path: Path):
+    found = judged(tmp_path, **GOOD | {"check": edited(LIMITED, recall({**LOST, "value": 90.0, "is_lost": False}))})
+    assert reasons_of(found) == ()
+
+
 def idle(reason: str) -> Edit:
     return lambda it: it.update(not_observed=[{"node": "q", "graph": "", "tensor": "x", "reason": reason}])
 
@@ -106,6 +137,7 @@ def test_a_refusing_builder_fails(tmp_path: Path):
         ("check", LIMITED, lambda it: it["qdq"].update(total=0), "the model has no Q/DQ nodes"),
         ("check", LIMITED, lambda it: it.update(baseline_qdq=2), "the baseline has 2 Q/DQ nodes itself"),
         ("check", LIMITED, lambda it: it.update(empty_limits=["--min-cosine -1"]), "--min-cosine -1 limits nothing"),
+        ("check", LIMITED, recall(LOST, LOST), "the recall of class 4 fell from 100 % to 0 % (and of 1 more)"),
         ("check", LIMITED, idle("it did not run on this data"), "no sample ran 1 Q/DQ node, such as 'q'"),
         ("validate", VALIDATE, target(not_selected=79), "tensorrt: only 2 of 81 rules were selected"),
         ("validate", VALIDATE, target(lowered=2), "tensorrt: 2 errors ignored or lowered by options or settings"),

@@ -16,6 +16,7 @@ from qdqtool.numerics.derive import (
     SCALE_RANGE,
     PowerOfTwo,
     ScaleRule,
+    excess_noise,
     round_scale,
     scale_by_mse,
     scale_from_range,
@@ -346,3 +347,106 @@ def test_scales_of_scales_are_per_tensor():
     nested = scheme("float4e2m1", Blocked(0, 16), scales=QuantScheme(formats.get("float8e4m3fn"), PerAxis(0)))
     with pytest.raises(ArgumentError, match="only a per-tensor scale of scales"):
         scale_from_tensor(np.ones((16, 2), np.float32), nested)
+
+
+# --- error beyond that of scales that just hold the values ---
+
+NORMAL = np.random.default_rng(9).normal(size=(64, 32)).astype(np.float32)
+
+
+def excess(x, scale, fmt="int8", granularity=PerTensor(), zero_point=None):  # noqa: B008 -- it cannot be changed
+    whole, groups, holding = excess_noise(x, np.asarray(scale), formats.get(fmt), granularity, zero_point)
+    assert groups.shape == holding.shape == np.shape(scale)
+    return whole, groups, holding
+
+
+def by_hand(x, scale, used, high):
+    """The excess of integers with one scale, element by element."""
+    noise = sum((v - min(max(round(v / scale), -high - 1), high) * scale) ** 2 for v in x.astype(float).reshape(-1))
+    return 10 * math.log10(noise / (x.size * used**2 / 12))
+
+
+@pytest.mark.parametrize(
+    ("factor", "used"), [(0.5, 1.0), (0.9, 1.0), (1.0, 1.0), (1.7, 1.7), (2.0, 2.0), (3.0, 2.0), (200.0, 2.0)]
+)
+def test_the_excess_is_that_over_a_scale_that_holds_the_values_or_up_to_twice_that_scale(factor, used):
+    holding = np.float32(np.abs(NORMAL).max() / 127)
+    scale = np.float32(factor * holding)
+    whole, groups, found = excess(NORMAL, scale)
+    assert float(found) == pytest.approx(float(holding), rel=1e-6)
+    assert whole == pytest.approx(by_hand(NORMAL, float(scale), used * float(holding), 127), abs=1e-3)
+    assert float(groups) == whole
+
+
+@pytest.mark.parametrize(
+    ("fmt", "granularity"), [("int8", PerAxis(0)), ("int4", Blocked(1, 16)), ("int8", PerTensor())]
+)
+@pytest.mark.parametrize("rounded", [np.float32, np.float16, ml_dtypes.bfloat16])
+def test_usual_scales_have_little_excess_and_half_of_them_have_much(fmt, granularity, rounded):
+    scheme = QuantScheme(formats.get(fmt), granularity)
+    for made in (scale_from_tensor(NORMAL, scheme), scale_by_mse(NORMAL, scheme, shrink=(1.0, 0.9, 0.8))):
+        whole, groups, _ = excess(NORMAL, made.scale.astype(rounded), fmt, granularity)
+        assert whole < 1
+        assert groups.max() < 4
+        whole, _, _ = excess(NORMAL, (made.scale / 2).astype(rounded), fmt, granularity)
+        assert whole > 6
+
+
+def test_a_channel_alone_is_seen_however_small_it_is():
+    x = NORMAL * np.float32([1] * 63 + [1e-3])[:, None]
+    good = scale_from_tensor(x, QuantScheme(formats.get("int8"), PerAxis(0))).scale
+    for factor in (1e-3, 200.0):
+        scale = good * np.float32([1] * 63 + [factor])
+        whole, groups, holding = excess(x, scale, granularity=PerAxis(0))
+        assert int(np.argmax(groups)) == 63
+        assert groups[63] > 6 > groups[:63].max()
+        assert whole < 3
+        assert holding[63] == pytest.approx(good[63], rel=1e-6)
+
+
+@pytest.mark.parametrize("zero", [0, 128, 60])
+def test_zero_points_that_do_not_fit_have_an_excess(zero):
+    x = np.linspace(-1, 1, 999, dtype=np.float32)
+    whole, _, holding = excess(x, np.float32(2 / 254), "uint8", zero_point=np.uint8(zero))
+    assert (whole < 1) == (zero == 128)
+    assert float(holding) == pytest.approx(2 / 255 if zero else 1 / 255)
+    # A range that does not reach 0 includes it.
+    assert float(excess(x + 3, np.float32(4 / 255), "uint8", zero_point=np.uint8(1))[2]) == pytest.approx(4 / 255)
+    assert float(excess(x - 3, np.float32(4 / 255), "uint8", zero_point=np.uint8(1))[2]) == pytest.approx(4 / 255)
+
+
+def test_powers_of_two_may_be_the_next_one():
+    x = NORMAL[0] / np.abs(NORMAL[0]).max() * np.float32(127 * 1.01)
+    # 1 clips the largest value and 2 is the next power. Other scales may be so coarse only if they are that large.
+    assert excess(x, np.float32(1))[0] < excess(x, np.float32(1.0001))[0] - 4
+    assert excess(x, np.float32(0.5))[0] > 6
+
+
+def test_one_power_of_two_among_other_scales_is_no_rule():
+    x = np.float32([[127 * 1.01, 100.7, -50.2, 30.4]] * 2)
+    groups = excess(x, np.float32([1, 1]), granularity=PerAxis(0))[1]
+    assert groups[0] < excess(x, np.float32([1, 1.1]), granularity=PerAxis(0))[1][0] - 4
+
+
+def test_the_larger_end_decides_and_one_zero_point_makes_all_ranges_asymmetric():
+    x = np.float32([[-3, 0.1, 1], [-1, 0.5, 3]])
+    assert np.allclose(excess(x, np.float32([1, 1]), granularity=PerAxis(0))[2], 3 / 127)
+    zero = np.int8([0, -64])
+    assert np.allclose(excess(x, np.float32([1, 1]), granularity=PerAxis(0), zero_point=zero)[2], 4 / 255)
+
+
+def test_float_formats_have_steps_that_grow():
+    holding = np.float32(np.abs(NORMAL).max() / 448)
+    for factor in (1.0, 4.0, 32.0):
+        assert abs(excess(NORMAL, np.float32(factor) * holding, "float8e4m3fn")[0]) < 1
+    assert excess(NORMAL, holding / np.float32(1.5), "float8e4m3fn")[0] > 6
+
+
+def test_no_scale_below_the_least_is_expected_and_exact_values_have_no_excess():
+    tiny = NORMAL * np.float32(1e-7)
+    assert excess(tiny, np.float32(2.0**-23))[0] < 1
+    assert excess(tiny, np.float32(2.0**-23))[2] == 2.0**-23
+    assert excess(NORMAL * np.float32(1e-4), np.float16(2.0**-14))[2] == 2.0**-14
+    assert excess(np.float32([-127, 0, 5]), np.float32(1))[:2] == (-math.inf, -math.inf)
+    assert excess(np.zeros(4, np.float32), np.float32(1))[0] == -math.inf
+    assert excess(np.float32(0.5), np.float32(0.5))[0] == -math.inf

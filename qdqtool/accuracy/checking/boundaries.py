@@ -212,10 +212,14 @@ def bounds_of(entry: QdqNode, index: ModelIndex) -> ImposedBounds:
     return NO_BOUNDS
 
 
-def find_boundaries(index: ModelIndex, matcher: BaselineMatcher) -> tuple[list[Boundary], list[QdqNode]]:
+def find_boundaries(
+    index: ModelIndex, matcher: BaselineMatcher | None, *, judges_scales: bool
+) -> tuple[list[Boundary], list[QdqNode]]:
     """Return every quantized tensor of a model with its counterpart in a baseline, and the nodes without one."""
     found: list[Boundary] = []
     lonely: list[QdqNode] = []
+    if matcher is None:
+        return found, lonely
     notes = noted_rounding(index.model)
     for entry in index.qdq.nodes:
         codes, fmt = _codes(index, entry), format_of(entry)
@@ -232,8 +236,8 @@ def find_boundaries(index: ModelIndex, matcher: BaselineMatcher) -> tuple[list[B
             boundary.bounds = bounds_of(entry, index)
         if boundary.is_packed:
             boundary.by_data = GptqCheck(noted) if noted is not None else None
-            masked = leads_to_softmax(entry)
-            boundary.fit = None if boundary.is_bias else PairError(entry, fmt, is_masked=masked)
+            fit = PairError(entry, fmt, is_masked=leads_to_softmax(entry), is_weight=judges_scales)
+            boundary.fit = None if boundary.is_bias else fit
         found.append(boundary)
     return found, lonely
 

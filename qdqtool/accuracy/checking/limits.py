@@ -111,6 +111,11 @@ class Gates:
         return any(limit is not None for limit in limits)
 
     @property
+    def judges_scales(self) -> bool:
+        """Whether weights have scales that fit the baseline's: true if they may not differ by any number of steps."""
+        return self.max_weight_steps is not None and self.max_weight_steps < math.inf
+
+    @property
     def agreement(self) -> float | None:
         """The limit for integer and boolean outputs; None if there is none."""
         asked = self.min_sqnr is not None or self.min_cosine is not None

@@ -17,8 +17,9 @@ from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds
 from qdqtool.models.running.accumulated_error import ratio_db
 from qdqtool.models.running.own_nodes import granularity_of
 from qdqtool.numerics.affine import dequantize
+from qdqtool.numerics.derive import excess_noise
 from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
-from qdqtool.numerics.granularity import PerAxis, expand, normalize_axis
+from qdqtool.numerics.granularity import Granularity, PerAxis, expand, normalize_axis
 from qdqtool.numerics.noise import decibels
 from qdqtool.numerics.number_format import NumberFormat
 from qdqtool.numerics.rounding import step_widths
@@ -41,6 +42,16 @@ dB, and nearly all are above 25. A scale that is 1000 times too large or too sma
 
 MOST = 0.5
 
+MOST_EXCESS_DB = 3.0
+"""Largest :func:`qdqtool.numerics.derive.excess_noise` of a weight of :data:`MANY` values, in dB. In weights that were
+well made by eight tools, it was up to 2.1 dB (docs/developers/measurements.md)."""
+
+MOST_EXCESS_DB_OF_GROUP = 6.0
+"""The same for a channel, a block or few values. It was up to 4.8 dB, the most that rounding to integers can give."""
+
+MANY = 16
+"""Fewer values may all be half a step from their codes, which is 4.8 dB."""
+
 COUNTED_BITS = 8
 """Largest number of bits for which codes are counted."""
 
@@ -59,6 +70,7 @@ class PairError:
         bounds: Bounds that the Q imposes in place of a Relu or Clip that a quantizer removed. The values are clipped to
             these bounds before they are compared.
         is_masked: Whether values up to :data:`MASK` are left out.
+        is_weight: Whether the scale is compared with one that just holds the values, as for weights.
         elements: Values that were compared; NaN, infinities and masks are left out.
         nans: Values that are NaN.
         clipped: Values outside the range of the format.
@@ -71,12 +83,14 @@ class PairError:
         scale: The scale, in the shape of ``low``; the largest one where scales belong to blocks.
         is_symmetric: Whether the zero point represents 0 in the middle of the range.
         codes: Number of elements with each code, where the format has at most :data:`COUNTED_BITS` bits.
+        excess: In words, by how much the error exceeds that of scales that just hold the values; empty within limits.
     """
 
     entry: QdqNode
     fmt: NumberFormat
     bounds: ImposedBounds = NO_BOUNDS
     is_masked: bool = False
+    is_weight: bool = False
     elements: int = 0
     nans: int = 0
     clipped: int = 0
@@ -89,6 +103,7 @@ class PairError:
     scale: Array = field(default_factory=lambda: np.zeros(1, FLOAT64))
     is_symmetric: bool = True
     codes: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    excess: str = ""
 
     def add(self, x: Array, codes: Array, scale: Array, zero_point: Array | None) -> None:
         """Count one array.
@@ -126,6 +141,18 @@ class PairError:
         self.scale = np.maximum(self.scale, largest.astype(FLOAT64))
         self.is_symmetric &= self.fmt.low < 0 and (zero_point is None or not zero_point.astype(FLOAT64).any())
         self._count_codes(made)
+        if self.is_weight and not self.is_masked and self.fmt.first_opset.quantize is not None:
+            self._judge_scale(x, scale, granularity, zero_point)
+
+    def _judge_scale(self, x: Array, scale: Array, granularity: Granularity, zero_point: Array | None) -> None:
+        whole, groups, holding = excess_noise(x, scale, self.fmt, granularity, zero_point)
+        at = np.unravel_index(np.argmax(groups), groups.shape)
+        if groups[at] > MOST_EXCESS_DB_OF_GROUP or (whole > MOST_EXCESS_DB and x.size >= MANY):
+            place = f" at {[int(each) for each in at]}" if at else ""
+            self.excess = (
+                f"{whole:.1f} dB more error than with scales that just hold the values; the scale{place} is "
+                f"{float(scale[at]):.4g} ({groups[at]:.1f} dB), and {holding[at]:.4g} would fit"
+            )
 
     def _outside(self) -> float:
         """Return the error, in scales, beyond which a value was clipped; rounding is off by half of the widest step."""
@@ -167,6 +194,8 @@ class PairError:
 
     def describe(self) -> str:
         """Return a text with the lowest SQNR, the facts that explain it, and the scale that would fit."""
+        if self.excess and (self.lowest_db is None or self.lowest_db >= self.least_db):
+            return self.excess
         channel = self.worst_channel
         whole = self.sqnr_db
         by_channel = channel is not None and (whole is None or channel[1] < whole)

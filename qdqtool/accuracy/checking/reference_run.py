@@ -73,10 +73,16 @@ class CheckJob:
         }
         self.outputs: list[OutputCheck] = output_checks(index, baseline)
         self._matcher = BaselineMatcher(baseline.view, index.view) if baseline is not None else None
-        self.boundaries, self.lonely = find_boundaries(index, self._matcher) if self._matcher is not None else ([], [])
+        self.boundaries, self.lonely = find_boundaries(index, self._matcher, judges_scales=self.gates.judges_scales)
         bounds = {boundary.entry: boundary.bounds for boundary in self.boundaries}
         self.pair_errors: dict[QdqNode, PairError] = {
-            entry: PairError(entry, fmt, bounds.get(entry, bounds_of(entry, index)), leads_to_softmax(entry))
+            entry: PairError(
+                entry,
+                fmt,
+                bounds.get(entry, bounds_of(entry, index)),
+                leads_to_softmax(entry),
+                self.gates.judges_scales and entry.data is not None and index.is_constant(entry.data),
+            )
             for entry in index.qdq.nodes
             if entry.is_quantize and (fmt := format_of(entry)) is not None
         }
@@ -227,8 +233,7 @@ class CheckJob:
         for check in self._running:
             made = check.entry.output
             problem = observer.problem(made) if made is not None else "its output has no name"
-            if problem is not None:
-                check.problem = problem
+            check.problem = check.problem if problem is None else problem
 
 
 class _Watcher:

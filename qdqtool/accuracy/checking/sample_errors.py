@@ -115,6 +115,10 @@ FEW_PARTS, LOST_SHARE = 20, 0.25
 """If an output has at most 20 parts, none may be lost. If it has more, a quarter may be lost: some states of an LSTM
 and most anchors of a detector are always near 0."""
 
+DEAD_SHARE = 0.02
+"""Of any number of parts, one counts that is the same in all samples if its reference varies by at least this share of
+the mean. Such anchors of a well-made detector were at 0.002 and below."""
+
 VARIES_DB = 30.0
 """A reference varies if its power is less than 30 dB above the power of the part that changes with the sample.
 Otherwise, an output that is quantized to 8 bits may be the same in all samples."""
@@ -172,9 +176,12 @@ class ChannelErrors:
             for each in (self.signal, self.noise, self.signal - constant.sum(self._over(constant)))
         )
         largest, changes = (np.maximum.reduceat(each, starts) for each in (self.max_abs, self.changes))
-        ratios = np.where((changes == 0) & (decibels(signal, varying) < VARIES_DB), -np.inf, decibels(signal, noise))
+        still = (changes == 0) & (decibels(signal, varying) < VARIES_DB)
+        ratios = np.where(still, -np.inf, decibels(signal, noise))
         lost = np.flatnonzero((ratios <= limit) & (signal > 0) & (largest > negligible))
         if lost.size <= (0 if starts.size <= FEW_PARTS else starts.size * LOST_SHARE):
+            lost = lost[(still & (varying >= DEAD_SHARE * varying.mean()))[lost]]
+        if not lost.size:
             return ""
         worst = lost[np.argmin(ratios[lost])]
         found = f"{ratios[worst]:.3g} dB, and must have more than {limit:g} dB"

@@ -81,6 +81,11 @@ def _doubts(check: CheckReport, limit: str | None) -> Iterator[Judgement]:
     if idle:
         detail = f"no sample ran {plural(len(idle), 'Q/DQ node')}, such as '{idle[0]}': nothing was measured there"
         yield Judgement("numbers", "warning", detail)
+    lost = [each for each in check.metric.classes if each.is_lost] if check.metric is not None else []
+    if lost:
+        worst, others = lost[0], f" (and of {len(lost) - 1} more)" if len(lost) > 1 else ""
+        detail = f"the recall of class {worst.label} fell from {worst.baseline:.3g} % to {worst.value:.3g} %{others}"
+        yield Judgement("numbers", "warning", detail)
     if check.data.seed is not None:
         yield Judgement("numbers", "warning", "random inputs were run: real data may give other numbers", "`--data`")
     elif check.baseline is not None and limit is not None and not _is_limited(check):

@@ -25,12 +25,14 @@ class Score:
         predictions: Number of predictions; for a function of the user, number of samples.
         chance: Why the value is no better than guessing, in words; None if it is better, or if this is unknown.
         distinct: Number of predictions on inputs that no earlier row of the data has; None if they were not counted.
+        classes: Predictions and value of each class by its label, for a metric that is the recall of a class.
     """
 
     value: float
     predictions: int
     chance: str | None = None
     distinct: int | None = None
+    classes: Mapping[int, tuple[int, float]] = field(default_factory=dict)
 
 
 class Tally(Protocol):
@@ -180,6 +182,7 @@ class NamedTally:
         count: Number of predictions.
         distinct: Number of predictions on inputs that no earlier row had.
         classes: Smallest number of classes in a run; 0 before the first run.
+        recall: Number of predictions of each class, and the sum over them.
     """
 
     measure: NamedMeasure
@@ -187,6 +190,7 @@ class NamedTally:
     count: int = 0
     distinct: int = 0
     classes: int = 0
+    recall: dict[int, tuple[int, float]] = field(default_factory=dict)
     _seen: set[bytes] = field(default_factory=set)
 
     def add(self, outputs: Mapping[str, Array], sample: Sample) -> None:
@@ -199,6 +203,11 @@ class NamedTally:
         rows, labels = self._rows(sample.without_filler(outputs[self.measure.output]), sample)
         self.total += self.measure.metric.total(rows, labels)
         self.count += labels.size
+        for label in np.unique(labels).tolist() if self.measure.metric.is_recall else ():
+            count, total = self.recall.get(label, (0, 0.0))
+            own = labels == label
+            total += self.measure.metric.total(rows[own], labels[own])
+            self.recall[label] = count + int(np.count_nonzero(own)), total
         new = {sample_digest(row) for row in sample.rows()} - self._seen
         self._seen |= new
         self.distinct += len(new) * labels.size // max(1, sample.batch - sample.filler)
@@ -209,7 +218,8 @@ class NamedTally:
         metric = self.measure.metric
         value = metric.value(self.total / self.count if self.count else math.nan)
         chance = metric.chance(value, self.distinct, self.classes) if self.count else None
-        return Score(value=value, predictions=self.count, chance=chance, distinct=self.distinct)
+        classes = {label: (count, metric.value(total / count)) for label, (count, total) in self.recall.items()}
+        return Score(value=value, predictions=self.count, chance=chance, distinct=self.distinct, classes=classes)
 
     def _rows(self, scores: Array, sample: Sample) -> tuple[Array, Array]:
         assert sample.labels is not None

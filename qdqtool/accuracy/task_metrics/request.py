@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qdqtool.accuracy.report import MetricResult
+from qdqtool.accuracy.report import ClassRecall, MetricResult
+from qdqtool.accuracy.task_metrics import metrics
 from qdqtool.accuracy.task_metrics.measure import Measure, NamedMeasure, RequestedMetric, Score, Tally
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -78,7 +79,19 @@ def compared(measure: Measure, score: Score, baseline: Score | None = None, save
         chance=score.chance,
         baseline_chance=baseline.chance if baseline is not None else None,
         distinct_predictions=score.distinct,
+        classes=tuple(_recall(measure.name, score, baseline)),
     )
+
+
+def _recall(name: str, score: Score, baseline: Score | None) -> Iterator[ClassRecall]:
+    """Yield the recall of each class, the largest loss first."""
+    before = baseline.classes if baseline is not None else {}
+    losses = {label: before.get(label, (0, 0.0))[1] - value for label, (_, value) in score.classes.items()}
+    for label in sorted(losses, key=lambda label: (-losses[label], label)):
+        predictions, value = score.classes[label]
+        reference = before[label][1] if label in before else None
+        is_lost = reference is not None and losses[label] > metrics.get(name).large_loss(reference, predictions)
+        yield ClassRecall(label=label, predictions=predictions, value=value, baseline=reference, is_lost=is_lost)
 
 
 MetricFunction = Callable[[list[dict[str, Array]], list[Array | None]], float]

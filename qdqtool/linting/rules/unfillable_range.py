@@ -11,6 +11,7 @@ from qdqtool.linting.rules.support.spans import Spans
 from qdqtool.linting.rules.support.words import format_of, number
 from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.view import Value
 from qdqtool.models.ops import Span
 from qdqtool.models.targets import Target
 
@@ -46,7 +47,9 @@ class UnfillableRange(Rule):
     A range can also be too narrow. It is a warning if it holds less than a quarter of the values of a Sigmoid, Tanh,
     Erf or HardSigmoid (1/64 for a Softmax or a Clip to a narrow interval). It is also a warning if the range has no
     codes for positive values, and these can be as large as the negative ones. A range without codes for negative values
-    is legal: ONNX Runtime's quantizer removes a Relu in front of such a Q.
+    is legal: ONNX Runtime's quantizer removes a Relu in front of such a Q. And it is a warning if a Concat joins a
+    Sigmoid or similar function with such large values that fewer than four codes are left for the function: boxes in
+    pixels and scores need pairs of their own.
 
     Other faults are found only with data. Examples are a wrong range for an input of the model or after a
     LayerNormalization, and a range that clips most values of a product. The gate `activations` of `check` compares the
@@ -54,7 +57,7 @@ class UnfillableRange(Rule):
     it compares each stored weight with the weight of the float model.
 
     Bad: a scale of 33 after a Relu whose values are at most 2; a scale of 0.0001 after a Tanh; int8 with zero point 127
-    after a Relu.
+    after a Relu; one pair for boxes in pixels and scores.
 
     Good: max(abs(x)) / 127, where x are the values of the tensor.
     """
@@ -118,6 +121,13 @@ class UnfillableRange(Rule):
                 q = QuantizeLinear (a, s, z)
                 y = DequantizeLinear (q, s, z)
             }
+        one pair for boxes and scores:
+            agraph (float[1,4] x) => (float[1,8] y) <float s = {2.5}, int8 z = {0}> {
+                a = Sigmoid (x)
+                b = Concat <axis = 1> (x, a)
+                q = QuantizeLinear (b, s, z)
+                y = DequantizeLinear (q, s, z)
+            }
         no codes for the values of a Relu [onnx, ort-cpu]:
             agraph (float[1,4] x) => (float[1,4] y) <float s = {0.01}, uint8 z = {255}> {
                 a = Relu (x)
@@ -135,7 +145,7 @@ class UnfillableRange(Rule):
         compared = [found for entry in entries if (found := _compared(spans, entry)) is not None]
         judged: Mapping[QdqNode, _Compared] = {found.entry: found for found in compared}
         for entry in entries:
-            narrow, found = _too_narrow(context, spans, entry), judged.get(entry)
+            narrow, found = _too_narrow(context, spans, entry) or _lost(context, spans, entry), judged.get(entry)
             if narrow is not None:
                 yield narrow
             elif found is not None and found.times > MOST_UNUSED and not _is_filled_beside(context, entry, judged):
@@ -190,10 +200,46 @@ def _too_narrow(context: RuleContext, spans: Spans, entry: QdqNode) -> Fault | N
     return Fault(message, entry.node, entry.data, found=found, expected=f"codes for {possible}", extent=extent)
 
 
+def _lost(context: RuleContext, spans: Spans, entry: QdqNode) -> Fault | None:
+    """Return the fault of a Q whose steps are as wide as all values of one of the tensors that a Concat joined."""
+    fmt, given = format_of(entry.quantized_type), spans.range_of(entry)
+    if given is None:
+        return None
+    assert fmt is not None
+    scale = _scale(context, entry)
+    for part in _joined(context, entry) if fmt.kind == "integer" else ():
+        values = spans.of(part)
+        if values is not None and values.high - values.low < FEWEST_CODES * scale:
+            message = (
+                f"'{part.name}' is {_ends(values)}, and joined with values for the range {_ends(given)}: fewer than "
+                f"{FEWEST_CODES:g} codes are left for it"
+            )
+            found, expected = f"scale {scale:.3g}", f"another pair for '{part.name}'"
+            extent = Extent("joined", degree=scale)
+            return Fault(message, entry.node, entry.data, found=found, expected=expected, extent=extent)
+    return None
+
+
+def _joined(context: RuleContext, entry: QdqNode) -> Iterator[Value]:
+    """Yield the tensors with a known bound, such as a Sigmoid's, that a Concat joins to the input of a Q."""
+    source = _source(entry.data)
+    joined = source.producer if source is not None else None
+    for value in joined.inputs if joined is not None and joined.is_op("Concat") else ():
+        behind = context.qdq.quantizer_of(pair) if (pair := context.qdq.dequantizer_of(value)) is not None else None
+        part = _source(behind.data if behind is not None else value)
+        if part is not None and part.producer is not None and ops.traits(part.producer).bound is not None:
+            yield part
+
+
+def _source(value: Value | None) -> Value | None:
+    """Return the tensor that the values of another one were moved from."""
+    return [*ops.moved_from(value)][-1] if value is not None else None
+
+
 def _least_held(entry: QdqNode, values: Span) -> float:
     """Return the smallest share of the possible values that a range must hold; 0 if the operator sets no bounds."""
-    assert entry.data is not None
-    *_, source = ops.moved_from(entry.data)
+    source = _source(entry.data)
+    assert source is not None
     node = source.producer
     if node is None:
         return 0.0

@@ -1,8 +1,11 @@
 """QA201: weight scales on an axis that no kernel supports."""
 
+from contextlib import suppress
+
 import numpy as np
 
-from qdqtool.linting.rules.fixes.stored import stored, write_parameters
+from qdqtool.errors import ArgumentError
+from qdqtool.linting.rules.fixes.stored import Stored, stored, write_parameters
 from qdqtool.linting.rules.support.blocks import wrong_axis
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import Product
@@ -12,8 +15,10 @@ from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.targets import Target
 from qdqtool.numerics.derive import ScaleRule, scale_from_tensor
+from qdqtool.numerics.dtypes import FLOAT64
 from qdqtool.numerics.granularity import PerAxis
-from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.numerics.noise import decibels
+from qdqtool.numerics.scheme import QuantParams, QuantScheme
 
 FLOAT_PRODUCT = "it is converted to float before the product"
 FUSED = "an integer kernel of ONNX Runtime's optimizer would apply them to the output channels"
@@ -103,7 +108,8 @@ class WeightAxis(Rule):
             fits = f", which fits only {shared.node.op_type} '{shared.node.label}'" if shared is not None else ""
             of_weight = f"the weight of {product.node.op_type} '{product.node.label}'"
             is_wrong = target.family == "ort-cpu" and _is_fused(product)
-            effect = "" if target.family == "tensorrt" else f"; {FUSED if is_wrong else FLOAT_PRODUCT}"
+            noise = f"; {FUSED}" if is_wrong else f"; {FLOAT_PRODUCT}{_noise(context, product, wanted)}"
+            effect = "" if target.family == "tensorrt" else noise
             message = f"{of_weight} has its scales on axis {here}{fits}{effect}"
             fixes = axis_fixes(context, product, wanted) if shared is None else ()
             impact, expected = SUSPECT if is_wrong else None, f"axis {wanted}"
@@ -115,6 +121,21 @@ def _is_fused(product: Product) -> bool:
     pairs = (product.left, product.right)
     is_integer = all(each is not None and kind(each.dequantize.quantized_type) in {"int8", "uint8"} for each in pairs)
     return is_integer and product.node.op_type in {"Conv", "Gemm", "MatMul"}
+
+
+def _noise(context: RuleContext, product: Product, wanted: int) -> str:
+    """Return how much more or less noise the rounding makes than with scales of output channels; empty if unknown."""
+    assert product.right is not None
+    axis = _axis_of(context, product, wanted)
+    with suppress(UnfitError, ArgumentError):
+        constant = stored(context, product.right.dequantize)
+        if axis is not None and constant.format.kind == "integer":
+            scales = constant.parameters.scale, _fitting(constant, axis).scale
+            given, fitting = (np.square(each.astype(FLOAT64)).mean() for each in scales)
+            found = float(decibels(given, fitting))
+            more = "more" if found >= 0 else "less"
+            return f", and its rounding makes {abs(found):.1f} dB {more} noise than on axis {wanted}"
+    return ""
 
 
 def _other_reader(context: RuleContext, product: Product) -> Product | None:
@@ -152,11 +173,16 @@ def _requantize(entry: QdqNode, axis: int, draft: Draft) -> None:
     rank = len(constant.shape)
     if {_axis_of(context, each, each.op.weight_axis(each.node, rank)) for each in sharing} != {axis}:
         raise UnfitError("its consumers need different axes")
+    params = _fitting(constant, axis)
+    draft.set_input(entry.node, 0, constant.write_codes(draft, params))
+    write_parameters(draft, entry, params)
+    draft.set_attribute(entry.node, "axis", axis)
+
+
+def _fitting(constant: Stored, axis: int) -> QuantParams:
+    """Return the parameters that hold the values of a constant, with scales on an axis."""
     values = constant.reals()
     # Negative values need a zero point in an unsigned format.
     symmetric = constant.format.low < 0 or not np.less(values, 0).any()
     scheme = QuantScheme(constant.format, PerAxis(axis), symmetric=symmetric)
-    params = scale_from_tensor(values, scheme, ScaleRule(dtype=constant.parameters.scale.dtype))
-    draft.set_input(entry.node, 0, constant.write_codes(draft, params))
-    write_parameters(draft, entry, params)
-    draft.set_attribute(entry.node, "axis", axis)
+    return scale_from_tensor(values, scheme, ScaleRule(dtype=constant.parameters.scale.dtype))

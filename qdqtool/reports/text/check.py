@@ -123,6 +123,10 @@ def _print_metric(metric: MetricResult, console: Console) -> None:
         if value is not None:
             worse = "the model loses" if what == "baseline" else "they lose"
             console.print(f"  {what} {value:.6g}{unit}: {worse} {_number(loss, '.4g')} {metric.loss_unit}".rstrip())
+    for worst in metric.classes[:1]:
+        was = f" (baseline {worst.baseline:.4g} %)" if worst.baseline is not None else ""
+        found = f"class {worst.label}, {worst.value:.4g} %{was} of {plural(worst.predictions, 'prediction')}"
+        console.print(f"  recall of {len(metric.classes)} classes, the largest loss: {found}")
 
 
 def _number(value: float | None, form: str) -> str:

@@ -8,10 +8,10 @@ from rich.text import Text
 
 from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult
 from qdqtool.accuracy.checking.sample_errors import is_outlier
+from qdqtool.accuracy.layers.effects import MetricEffect
 from qdqtool.accuracy.report import (
     BlamedLayer,
     BlameReport,
-    MetricEffect,
     NoiseCause,
     SampleDistribution,
     TensorAccuracy,

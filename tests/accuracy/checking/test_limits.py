@@ -92,3 +92,10 @@ def test_a_limit_on_floats_asks_integers_to_agree_unless_another_share_is_given(
 def test_every_limit_but_that_on_weights_bounds_outputs(name: str) -> None:
     assert Gates(**{name: 0.0}).bounds_outputs() is (name != "max_weight_steps")
     assert not Gates().bounds_outputs()
+
+
+@pytest.mark.parametrize(("limit", "judges"), [(None, False), (float("inf"), False), (0.5, True), (0.0, True)])
+def test_scales_of_weights_are_judged_unless_weights_may_differ_by_any_distance(
+    limit: float | None, judges: bool
+) -> None:
+    assert Gates(max_weight_steps=limit).judges_scales is judges

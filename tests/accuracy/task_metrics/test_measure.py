@@ -129,3 +129,13 @@ def test_copies_of_a_sample_are_no_further_predictions(batch: int) -> None:
     others = Sample({"x": np.eye(4, 3, dtype=np.float32)}, batch=4, filler=1, labels=np.zeros((3, 5), np.int64))
     check.add({"s": np.zeros((4, 5, 2), np.float32)}, others)
     assert check.score().distinct == 1 + 15
+
+
+def test_the_recall_of_each_class_is_its_share_of_right_predictions() -> None:
+    check = tally()
+    check.add({"s": scores(0, 1, 1, 2)}, sample(0, 1, 2, 2))
+    check.add({"s": scores(0, 3)}, sample(2, 2))
+    assert dict(check.score().classes) == {0: (1, 100.0), 1: (1, 100.0), 2: (4, 25.0)}
+    other = tally("perplexity")
+    other.add({"s": scores(0, 1)}, sample(0, 1))
+    assert dict(other.score().classes) == {}

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from support.layered import MAX, Planned, chain, outputs, planned, rows, save
 
-from qdqtool.accuracy.report import MetricResult
-from qdqtool.accuracy.task_metrics.measure import NamedMeasure
+from qdqtool.accuracy.report import ClassRecall, MetricResult
+from qdqtool.accuracy.task_metrics.measure import NamedMeasure, Score
 from qdqtool.accuracy.task_metrics.request import (
     BASELINE,
     MODEL,
@@ -19,6 +19,7 @@ from qdqtool.accuracy.task_metrics.request import (
     MetricComparison,
     MetricMeasurement,
     MetricRequest,
+    compared,
     labelled_for,
     load_metric,
 )
@@ -356,3 +357,17 @@ def test_a_function_gets_outputs_of_the_model_that_it_measures(folder: Path) -> 
     # The float model comes first, and a higher value is better.
     assert (result.baseline, result.value, result.loss) == (1, 2, -1)
     assert not np.allclose(got[0], got[1], rtol=1e-2)
+
+
+def test_the_recall_of_classes_is_compared_the_largest_loss_first() -> None:
+    measure = NamedMeasure.of("top-1").measure(["s"])
+    baseline = Score(value=100.0, predictions=90, classes={0: (40, 100.0), 1: (40, 100.0), 2: (10, 50.0)})
+    model = Score(value=60.0, predictions=91, classes={0: (40, 90.0), 1: (40, 87.5), 2: (10, 50.0), 3: (1, 0.0)})
+    assert compared(measure, model, baseline).classes == (
+        # One of 40 predictions is 2.5 points. Four may be chance, five are not.
+        ClassRecall(label=1, predictions=40, value=87.5, baseline=100.0, is_lost=True),
+        ClassRecall(label=0, predictions=40, value=90.0, baseline=100.0),
+        ClassRecall(label=2, predictions=10, value=50.0, baseline=50.0),
+        ClassRecall(label=3, predictions=1, value=0.0),
+    )
+    assert [each.label for each in compared(measure, model).classes] == [3, 2, 1, 0]

@@ -285,6 +285,44 @@ def test_what_fills_the_range_beside(beside: str, also: str | None, order: str):
     assert found == [(f"QuantizeLinear -> {each}", "warning") for each in also or ""]
 
 
+SCORES = """a = Sigmoid (x) {between} k = Concat <axis = 1> (x, {part}) {moved} v = Constant <value = uint8 {{0}}> ()
+    f = Constant <value = float8e4m3fn {{0}}> () p = QuantizeLinear ({last}, t, {zero}) y = Relu (x)"""
+
+
+JOINED = {"between": "", "part": "a", "moved": "", "last": "k", "zero": "z"}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {},
+        {"zero": "v"},
+        {"between": "r = Transpose <perm = [0, 1]> (a)", "part": "r"},
+        {"between": "q = QuantizeLinear (a, s, z) d = DequantizeLinear (q, s, z)", "part": "d"},
+        {"moved": "o = Transpose <perm = [0, 1]> (k)", "last": "o"},
+    ],
+)
+@pytest.mark.parametrize(("scale", "is_lost"), [(2.5, True), (0.26, True), (0.24, False), (0.01, False)])
+def test_scores_that_share_a_range_with_boxes_are_lost(change: dict[str, str], scale: float, is_lost: bool):
+    found = told(SCORES.format(**JOINED | change), s=0.01, t=scale)
+    assert found == ([("QuantizeLinear -> p", "warning")] if is_lost else [])
+
+
+def test_float_formats_and_tensors_without_a_bound_lose_no_part():
+    assert told(SCORES.format(**JOINED | {"zero": "f"}), s=0.01, t=2.5) == []
+    assert told(SCORES.format(**JOINED | {"between": "o = Relu (a)", "part": "o"}), s=0.01, t=2.5) == []
+    # No span is known of Sin, no scale of an input, and Add joins nothing.
+    assert told(SCORES.format(**JOINED | {"between": "o = Sin (x)", "part": "o"}), s=0.01, t=2.5) == []
+    assert told(SCORES.format(**JOINED).replace("(k, t, z)", "(k, m, z)")) == []
+    assert told(SCORES.format(**JOINED).replace("Concat <axis = 1>", "Add"), t=2.5) == []
+
+
+@pytest.mark.parametrize(("scale", "is_lost"), [(0.5, False), (0.51, True)])
+def test_four_codes_are_enough_for_a_joined_part(scale: float, is_lost: bool):
+    text = SCORES.format(**JOINED).replace("Sigmoid", "Tanh")
+    assert bool(told(text, t=scale)) is is_lost
+
+
 def seeds(model: onnx.ModelProto) -> list[tuple[str, str]]:
     """Every pair of an activation: output of the Q, and name of its scale, each made a constant of its own."""
     stored = {each.name: each for each in model.graph.initializer}

@@ -65,7 +65,7 @@ def findings(body: str, target: str) -> list[tuple[str, str, str]]:
     return [(each.severity, each.effect, each.message.partition("axis ")[2][1:]) for each in found]
 
 
-FLOAT = "; it is converted to float before the product"
+FLOAT = "; it is converted to float before the product, and its rounding makes "
 TURNED = "wd = DequantizeLinear <axis = 1> (w, ws) wt = Transpose <perm = [1, 0]> (wd)"
 
 
@@ -81,11 +81,35 @@ TURNED = "wd = DequantizeLinear <axis = 1> (w, ws) wt = Transpose <perm = [1, 0]
     ],
 )
 def test_the_optimizer_of_onnx_runtime_reads_another_axis_as_that_of_the_output_channels(body: str, is_fused: bool):
-    assert findings(body, "onnx") == [("info", "advice", FLOAT)]
+    ((*kind, message),) = findings(body, "onnx")
+    assert kind == ["info", "advice"]
+    assert message.startswith(FLOAT)
+    assert " dB more noise than on axis " in message
     ((severity, effect, message),) = findings(body, "ort-cpu")
     assert (severity, effect) == (("warning", "silent") if is_fused else ("info", "advice"))
     assert message.startswith("; an integer kernel of ONNX Runtime's optimizer" if is_fused else FLOAT)
     assert findings(body, "tensorrt") == [("warning", "fallback", "")]
+
+
+@pytest.mark.parametrize(
+    ("codes", "scales", "words"),
+    [
+        # One row with a large step: the columns all need large steps, too.
+        ("{127, 127, 1, 1}", "{0.1, 0.001}", "3.0 dB less noise"),
+        ("{127, 1, 127, 1}", "{0.1, 0.1}", "3.0 dB more noise"),
+        ("{127, 127, 127, 127}", "{0.1, 0.1}", "0.0 dB more noise"),
+    ],
+)
+def test_advice_names_the_noise_of_rounding(codes: str, scales: str, words: str):
+    head = HEAD.replace("{1,2,3,4}", codes).replace("{0.1, 0.2}", scales)
+    text = f'<ir_version: 10, opset_import: ["": 21]>{head} {{ {WD} y = MatMul (x, wd) }}'
+    model = Model(onnx.parser.parse_model(text))
+    (found,) = rules.get("QA201").run(RuleContext(model), targets.get("ort-cpu"))
+    assert found.message.endswith(f"its rounding makes {words} than on axis 1")
+    # The steps of a float format grow with the value.
+    model = Model(onnx.parser.parse_model(text.replace("int8[2,2] w", "float8e4m3fn[2,2] w")))
+    (found,) = rules.get("QA201").run(RuleContext(model), targets.get("ort-cpu"))
+    assert found.message.endswith("; it is converted to float before the product")
 
 
 def test_scales_of_output_channels_are_good_everywhere():

@@ -16,7 +16,7 @@ from qdqtool.accuracy.checking.report import (
     QdqCount,
     SavedOutputs,
 )
-from qdqtool.accuracy.report import BlameReport
+from qdqtool.accuracy.report import BlameReport, ClassRecall
 from qdqtool.models.report import Reference
 from qdqtool.reports.text.check import render
 from qdqtool.samples.report import DataDescription
@@ -113,6 +113,12 @@ def test_a_task_metric_has_its_losses():
     assert "top-1 75 % at 'y', 1 prediction" in text
     assert "  baseline 80 %: the model loses 5 percentage points" in text
     assert "  saved outputs 70 %: they lose 5 percentage points" in text
+    worst = ClassRecall(label=7, predictions=12, value=25.0, baseline=100.0)
+    text = lines(metric=replace(metric, classes=(worst, replace(worst, label=8))))
+    assert "  recall of 2 classes, the largest loss: class 7, 25 % (baseline 100 %) of 12 predictions" in text
+    assert sum(line.startswith("  recall of ") for line in text) == 1
+    text = lines(metric=replace(metric, classes=(replace(worst, baseline=None, predictions=1),)))
+    assert "  recall of 1 classes, the largest loss: class 7, 25 % of 1 prediction" in text
     copies = lines(metric=replace(metric, predictions=64, distinct_predictions=1))
     assert "top-1 75 % at 'y', 64 predictions, 1 on distinct inputs" in copies
 

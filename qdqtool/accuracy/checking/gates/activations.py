@@ -10,7 +10,7 @@ from qdqtool.accuracy.checking.report import GateResult
 from qdqtool.errors import plural
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.index.view import Value
+from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.scope import display
 
 NAME = "activations"
@@ -21,6 +21,10 @@ error is as large as the values. Between this limit and the limit of the format,
 
 FITS = 2.0
 """The range of the codes fits a bound that is known without data if they differ by at most this factor."""
+
+LEAST_HELD, LEAST_HELD_OF_MANY = 0.25, 1 / 64
+"""Smallest share of the bound of an operator that the codes reach. The values of a Softmax may all be small. The rule
+QN504 has the same limits."""
 
 MAX_NODES = 16
 """Largest number of nodes that a search for a known bound visits."""
@@ -33,12 +37,13 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
     judged = [each for each in errors if (each.elements or each.nans) and not is_constant(index, each)]
     if not judged:
         return
-    low = [each for each in judged if misses(each) and not _is_near_zero(index, each)]
+    narrow = {each.entry: line for each in judged if (line := _too_narrow(index, each))}
+    low = [each for each in judged if each.entry not in narrow and misses(each) and not _is_near_zero(index, each)]
     destroyed = [each for each in low if not evidence.is_random or not above(each, RANDOM_LEAST_DB)]
     # A Q to integers turns NaN into a code, so that no later tensor shows the NaN.
     hidden = [_nan_line(each) for each in judged if each.nans and each.fmt.kind == "integer"]
     suspect = [_line(each) for each in low if each not in destroyed] + (hidden if evidence.is_random else [])
-    failures = [*map(_line, destroyed), *(hidden if not evidence.is_random else [])]
+    failures = [*narrow.values(), *map(_line, destroyed), *(hidden if not evidence.is_random else [])]
     yield GateResult.of(
         name=NAME,
         requires="every scale fits its values: at least 6 dB SQNR, 3 dB for 4-bit codes"
@@ -50,8 +55,8 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
 
 
 def misses(error: PairError) -> bool:
-    """Return whether a pair is below the limit of its format."""
-    return not above(error, error.least_db)
+    """Return whether a pair is below the limit of its format, or the scale of a weight far from the best."""
+    return bool(error.excess) or not above(error, error.least_db)
 
 
 def above(error: PairError, limit: float) -> bool:
@@ -67,8 +72,12 @@ def is_constant(index: ModelIndex, error: PairError) -> bool:
 def _is_near_zero(index: ModelIndex, error: PairError) -> bool:
     """Return whether the codes cover the bound of the operator without clipping; then values near 0 are no fault."""
     bound = bound_of(index, error.entry.data)
-    top = float(np.max(error.scale)) * (error.fmt.high if error.is_symmetric else error.fmt.high - error.fmt.low)
-    return bound is not None and not error.clipped and bound / FITS <= top <= bound * FITS
+    return bound is not None and not error.clipped and bound / FITS <= _top(error) <= bound * FITS
+
+
+def _top(error: PairError) -> float:
+    """Return the largest magnitude of the codes; with a zero point, the width of their range."""
+    return float(np.max(error.scale)) * (error.fmt.high if error.is_symmetric else error.fmt.high - error.fmt.low)
 
 
 def _worst(judged: list[PairError]) -> str:
@@ -109,14 +118,31 @@ def bound_of(index: ModelIndex, value: Value | None) -> float | None:
     Returns:
         The bound of the operator that makes the values, or None if it has no known bound.
     """
+    node = _bounded(index, value)
+    return ops.traits(node).bound if node is not None else None
+
+
+def _bounded(index: ModelIndex, value: Value | None) -> NodeView | None:
     for _ in range(MAX_NODES):
         node = value.producer if value is not None else None
         if node is None:
             return None
         known = ops.traits(node)
         if known.bound is not None:
-            return known.bound
+            return node
         if index.qdq.get(node) is None and not (known.moves_values or known.passes_values):
             return None
         value = node.input(0)
     return None
+
+
+def _too_narrow(index: ModelIndex, error: PairError) -> str:
+    """Return that a range clips most values that an operator can make, on any data; empty if it does not."""
+    node = _bounded(index, error.entry.data)
+    if node is None:
+        return ""
+    bound, top = ops.traits(node).bound, _top(error)
+    assert bound is not None
+    if top >= bound * (LEAST_HELD_OF_MANY if ops.traits(node).softmax else LEAST_HELD):
+        return ""
+    return f"{_place(error)}: its codes end at {top:.3g}, and {node.op_type} '{node.label}' reaches {bound:g}"

@@ -19,6 +19,8 @@ class TaskMetric(Protocol):
     """Unit of its value: ``%``, or empty."""
     loss_unit: str
     """Unit of :meth:`loss`: ``percentage points`` or ``%``."""
+    is_recall: bool
+    """Whether the value of the predictions of one class is the recall of this class."""
 
     def total(self, scores: Array, labels: Array) -> float:
         """Return the sum over predictions of the quantity that the metric averages.

@@ -19,6 +19,7 @@ class Perplexity:
 
     unit = ""
     loss_unit = "%"
+    is_recall = False
 
     def total(self, scores: Array, labels: Array) -> float:
         """Return the sum of ``-log p``; NaN if scores are not finite."""

@@ -26,6 +26,7 @@ class Top1:
 
     unit = "%"
     loss_unit = "percentage points"
+    is_recall = True
 
     def total(self, scores: Array, labels: Array) -> float:
         """Return the number of right predictions."""

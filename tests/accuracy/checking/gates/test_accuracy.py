@@ -264,6 +264,18 @@ def test_a_quarter_of_many_channels_may_be_lost(dead: int, lost: bool) -> None:
     assert gate.passed is not lost
 
 
+@pytest.mark.parametrize(("size", "lost"), [(1.0, True), (0.2, True), (0.1, False)])
+@pytest.mark.parametrize("moves", [0.0, 1e-3])
+def test_one_dead_channel_of_many_is_lost_unless_its_reference_is_small(size: float, lost: bool, moves: float) -> None:
+    expected = np.random.default_rng(3).normal(size=(20, 1, 64))
+    expected[..., 5] *= size
+    found = expected.copy()
+    found[..., 5] = moves * expected[..., 5] + 0.01
+    gate = judged("Neg", *zip(found, expected, strict=True))
+    lines = "1 of 64 parts along axis 1 are lost; the part from index 5 on is the same in all samples"
+    assert gate.failures == ((f"output 'y': {lines}",) if lost and not moves else ())
+
+
 @pytest.mark.parametrize(("off", "lost"), [(1.0, True), (0.99, False)])
 def test_a_channel_with_an_error_as_large_as_itself_is_lost(off: float, lost: bool) -> None:
     expected = np.random.default_rng(3).normal(size=(20, 1, 5)) * [100, 100, 100, 1, 1]

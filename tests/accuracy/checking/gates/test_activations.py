@@ -135,6 +135,25 @@ def test_zeros_prove_nothing_and_fail_nothing(tmp_path: Path) -> None:
     assert (gate.passed, gate.detail) == (True, "1 pair, all exact")
 
 
+@pytest.mark.parametrize(
+    ("op", "scale", "fits"),
+    [
+        ("Sigmoid", 0.26 / 255, True),
+        ("Sigmoid", 0.24 / 255, False),
+        ("Tanh", 0.24 / 255, False),
+        ("Softmax", 0.0157 / 255, True),
+        ("Softmax", 0.0156 / 255, False),
+        ("Exp", 0.0156 / 255, True),
+    ],
+)
+def test_a_range_that_clips_what_an_operator_implies_fails_on_any_data(op: str, scale: float, fits: bool) -> None:
+    # All values are near 0, so the samples do not show it.
+    gate = activations(check_model(text_model(SCORES.format(op=op, scale=scale))))
+    line = f"' on 'p': its codes end at {255 * scale:.3g}, and {op} '{op} -> p' reaches 1"
+    assert any(failure.endswith(line) for failure in gate.failures) is not fits
+    assert len(gate.failures) <= 1
+
+
 FUSED = """
 <ir_version: 10, opset_import: ["": 21]>
 g (float[1,200] x) => (float[1,200] y)

@@ -23,7 +23,12 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.numerics import formats
 from qdqtool.numerics.affine import quantize
-from qdqtool.numerics.granularity import PerAxis
+from qdqtool.numerics.derive import ScaleRule, scale_from_tensor
+from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis, PerTensor
+from qdqtool.numerics.scheme import QuantScheme
+from qdqtool.numerics.search import least_error
+
+Change = Callable[[np.ndarray], np.ndarray]
 
 W = np.random.default_rng(3).normal(size=(8, 6)).astype(np.float32)
 FITTING = (np.abs(W).max(axis=0) / 127).astype(np.float32)
@@ -114,6 +119,100 @@ def test_renaming_every_tensor_hides_no_weight() -> None:
     (failure,) = weights(report).failures
     assert failure.startswith(f"weight 'w', packed at '{model.graph.node[0].name}': ")
     assert report.not_observed == ()
+
+
+# --- scales whose clipped values are no fault of a single code ---
+
+LARGE = np.random.default_rng(5).normal(size=(64, 24)).astype(np.float32)
+
+
+def packed(kind: str, granularity: Granularity, change: Change = lambda scale: scale) -> tuple[Model, Model]:
+    """A product with the nearest codes for changed scales, and its float baseline."""
+    fmt = formats.get(kind)
+    scheme = QuantScheme(fmt, granularity)
+    made = least_error(LARGE, scheme, ScaleRule())[0] if kind == "int4" else scale_from_tensor(LARGE, scheme)
+    scale = np.asarray(change(made.scale), np.float32)
+    axis = {} if isinstance(granularity, PerTensor) else {"axis": granularity.axis}
+    block = {"block_size": granularity.block_size} if isinstance(granularity, Blocked) else {}
+    nodes = [
+        helper.make_node("DequantizeLinear", ["c", "s"], ["d"], name="dequantize", **axis, **block),
+        helper.make_node("MatMul", ["x", "d"], ["y"], name="matmul"),
+    ]
+    interface = {"x": ("N", 64)}, {"y": ("N", 24)}
+    quantized = make_model(nodes, *interface, {"s": scale}, opset=21, ir_version=10)
+    quantized.graph.initializer.append(constant("c", quantize(LARGE, scale, fmt, granularity), fmt.onnx_type))
+    plain = [helper.make_node("MatMul", ["x", "w"], ["y"], name="matmul")]
+    return Model(quantized), Model(make_model(plain, *interface, {"w": LARGE}, opset=21, ir_version=10))
+
+
+def on_one(place: int | tuple[int, ...], factor: float) -> Change:
+    def change(scale: np.ndarray) -> np.ndarray:
+        changed = scale.copy()
+        changed[place] *= np.float32(factor)
+        return changed
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("kind", "granularity", "change", "words"),
+    [
+        *(("int4", Blocked(0, 32), lambda scale, by=by: scale / by, "") for by in (1.5, 2, 2.5, 3)),
+        ("int8", PerAxis(1), lambda scale: scale / 2, ""),
+        ("int8", PerTensor(), lambda scale: scale / 2, "the scale is "),
+        ("int8", PerAxis(1), on_one(7, 1e-3), "SQNR in channel 7 of 24"),
+        ("int8", PerAxis(1), on_one(7, 0.5), "the scale at [7] is "),
+        ("int8", PerAxis(1), on_one(7, 6.0), "the scale at [7] is "),
+        ("int8", PerAxis(1), on_one(7, 200), "SQNR in channel 7 of 24"),
+        ("int4", Blocked(0, 32), on_one((1, 3), 100), "the scale at [1, 3] is "),
+    ],
+)
+def test_scales_that_cost_more_than_usual_fail(kind: str, granularity: Granularity, change: Change, words: str) -> None:
+    good, baseline = packed(kind, granularity)
+    assert weights(check_model(good, baseline=baseline)).passed
+    bad, _ = packed(kind, granularity, change)
+    (failure,) = weights(check_model(bad, baseline=baseline)).failures
+    assert words in failure
+    assert "would fit" in failure
+    # The codes are the nearest, so nothing fails where the weights need not be the baseline's.
+    assert "SQNR" in failure or weights(check_model(bad, baseline=baseline, options=ANY_STEPS)).passed
+
+
+@pytest.mark.parametrize(("times", "fits"), [(2.7, True), (2.95, False)])
+def test_scales_may_be_so_large_that_the_error_grows_by_3_db(times: float, fits: bool) -> None:
+    error = PairError(Findings().of_weight.entry, formats.get("int8"), is_weight=True)
+    x = np.linspace(-127, 127, 5001, dtype=np.float32)
+    error.add(x, np.rint(x / times).astype(np.int8), np.float32(times), np.int8(0))
+    assert (not error.excess) is fits
+
+
+@pytest.mark.parametrize("changed", [{"is_masked": True}, {"is_weight": False}, {"fmt": formats.get("int32")}])
+def test_masks_activations_and_biases_have_no_best_scale(changed: dict[str, object]) -> None:
+    error = PairError(Findings().of_weight.entry, **{"fmt": formats.get("int8"), "is_weight": True} | changed)
+    x = np.linspace(-127, 127, 5001, dtype=np.float32)
+    error.add(x, np.clip(np.rint(x * 2), -128, 127).astype(error.fmt.dtype), np.float32(0.5), None)
+    assert error.excess == ""
+
+
+def test_float_weights_behind_a_q_are_judged_alike() -> None:
+    halved = stored_as_floats(FITTING / np.float32(2))
+    (failure,) = weights(check_model(halved)).failures
+    assert failure.startswith("weight 'w', quantized at 'QuantizeLinear -> c': ")
+    assert "more error than with scales that just hold the values; the scale at [" in failure
+    assert weights(check_model(halved, options=ANY_STEPS)).passed
+
+
+@pytest.mark.parametrize(
+    ("count", "scale", "fits"), [(15, 1.0, True), (16, 1.0, False), (15, 2.2, True), (15, 2.5, False)]
+)
+def test_few_values_may_all_be_far_from_their_codes(count: int, scale: float, fits: bool) -> None:
+    """Each is 0.49 steps from its code. With 16 values, at most 3 dB are usual, with fewer 6 dB."""
+    found = Findings()
+    x = (np.arange(count, dtype=np.float32) * 3 + np.float32(0.49)) * np.float32(scale)
+    x[-1] = 127
+    error = PairError(found.of_weight.entry, formats.get("int8"), is_weight=True)
+    error.add(x, np.rint(x / scale).astype(np.int8), np.float32(scale), np.int8(0))
+    assert (not error.excess) is fits
 
 
 # --- on findings that are given ---
