@@ -10,6 +10,7 @@ from qdqtool.accuracy.checking.gptq_check import GptqCheck, noted_rounding
 from qdqtool.accuracy.checking.pair_error import PairError, leads_to_softmax
 from qdqtool.accuracy.checking.qdq_reference import format_of, largest
 from qdqtool.accuracy.checking.report import BoundaryResult
+from qdqtool.accuracy.layers.float_form import Counterpart
 from qdqtool.errors import ArgumentError
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -160,6 +161,12 @@ class Boundary:
         if bad.any() and not self.worst_weight:
             index = largest(np.where(bad, found.steps, 0.0))
             self.worst_weight = f"{found.steps[index]:.3g} steps at {list(index)}"
+
+    @property
+    def counterpart(self) -> Counterpart:
+        """The tensor, as the comparison without Q and DQ reads it."""
+        steps = self.max_steps if self.is_weight else None
+        return Counterpart(self.entry, self.baseline, self.bounds, steps, self.problem)
 
     def result(self) -> BoundaryResult:
         """Return the entry of the report."""

@@ -6,10 +6,9 @@ import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from qdqtool.accuracy.checking.limits import FIND_LAYERS
 from qdqtool.accuracy.checking.report import CheckReport
+from qdqtool.accuracy.layers.constant_faults import other_constants
 from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.masked_runs import MaskedRuns
 from qdqtool.accuracy.layers.noise_ranking import (
@@ -20,7 +19,7 @@ from qdqtool.accuracy.layers.noise_ranking import (
     rank_noise,
     sqnr_with,
 )
-from qdqtool.accuracy.layers.qdq_switches import OtherConstant, QdqSwitches, add_switches
+from qdqtool.accuracy.layers.qdq_switches import QdqSwitches, add_switches
 from qdqtool.accuracy.report import BlameReport, NoiseCause
 from qdqtool.errors import QdqError
 from qdqtool.models.diff.matching import match
@@ -192,7 +191,7 @@ def _blame(
 ) -> BlameReport:
     counterparts = {after: before for before, after in match(baseline.view, index.view)[0].items()}
     weights = _float_weights(index, baseline)
-    switches = add_switches(index, weights, tuple(_other_constants(counterparts, index, baseline)))
+    switches = add_switches(index, weights, tuple(other_constants(counterparts, index, baseline)))
     if not switches.layers:
         left = f": {switches.left_out[0]}" if switches.left_out else ""
         return BlameReport(problem=f"no pair can be switched{left}", left_out=switches.left_out)
@@ -248,24 +247,6 @@ def _float_weights(index: ModelIndex, baseline: ModelIndex) -> Callable[[QdqNode
         return None
 
     return weight
-
-
-def _other_constants(
-    counterparts: Mapping[NodeView, NodeView], index: ModelIndex, baseline: ModelIndex
-) -> Iterator[OtherConstant]:
-    """Yield the float constants whose values differ from the baseline's, such as corrected biases."""
-    for after, before in counterparts.items():
-        for at in range(min(len(after.proto.input), len(before.proto.input))):
-            mine, theirs = after.input(at), before.input(at)
-            if mine is None or theirs is None or index.qdq.maker(mine) is not None:
-                continue
-            if index.constants.direct(mine) is None or baseline.constants.direct(theirs) is None:
-                continue
-            one, two = index.constants.readable(mine), baseline.constants.readable(theirs)
-            if one is None or two is None or one.shape != two.shape or not index.is_float(mine):
-                continue
-            if one.dtype == two.dtype and not np.array_equal(one, two):
-                yield OtherConstant(after, at, two)
 
 
 def _renamed(

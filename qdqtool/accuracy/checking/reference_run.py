@@ -14,6 +14,7 @@ from qdqtool.accuracy.checking.repeatable import Runs, unrepeated
 from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult, SavedOutputs
 from qdqtool.accuracy.checking.sample_errors import SampleOrigin
 from qdqtool.accuracy.checking.saved_outputs import OutputSinks
+from qdqtool.accuracy.layers.float_form import SAMPLES, FloatForm, compare_float_form
 from qdqtool.accuracy.report import MetricResult
 from qdqtool.accuracy.task_metrics.measure import RequestedMetric
 from qdqtool.errors import ArgumentError
@@ -54,6 +55,7 @@ class CheckJob:
         unrepeated: ``the model`` or ``the baseline``, with an output that differed in a second run of the first sample.
         nonfinite_origin: The origin of the first NaN or infinity, in words; empty if the outputs are finite.
         distinct: The digests of the samples; copies count once.
+        float_form: The comparison of the model without Q and DQ with the baseline; None without a baseline or Q and DQ.
     """
 
     def __init__(
@@ -68,9 +70,7 @@ class CheckJob:
         self.gates = options.gates
         self.split = plan_split(index)
         own = {node.entry: node.reason for node in self.split.own.values()} if self.split is not None else {}
-        self.checks: dict[QdqNode, NodeCheck] = {
-            entry: NodeCheck(entry, own=own.get(entry, "")) for entry in index.qdq.nodes
-        }
+        self.checks = {entry: NodeCheck(entry, own=own.get(entry, "")) for entry in index.qdq.nodes}
         self.outputs: list[OutputCheck] = output_checks(index, baseline)
         self._matcher = BaselineMatcher(baseline.view, index.view) if baseline is not None else None
         self.boundaries, self.lonely = find_boundaries(index, self._matcher, judges_scales=self.gates.judges_scales)
@@ -89,15 +89,17 @@ class CheckJob:
         self.unrepeated: tuple[tuple[str, str], ...] | None = None
         self.nonfinite_origin = ""
         self.distinct: set[bytes] = set()
+        self.float_form: FloatForm | None = None
+        self._first: list[tuple[Sample, Mapping[str, Array]]] = []
         self.sinks = OutputSinks(options, self.outputs, metric)
         self._profile = options.profile
         self._constant = ConstantNodes(index, self.checks)
         self._boundary_of = {boundary.entry: boundary for boundary in self.boundaries}
         several = nodes_with_several_values(index.view)
-        for check in (check for entry, check in self.checks.items() if entry.node in several):
+        for check in (self.checks[entry] for entry in self.checks if entry.node in several):
             check.problem = "the calls of its local function give it different attributes"
-        running = (entry for entry in self.checks if entry not in self._constant and entry.node not in several)
-        self._running = [self.checks[entry] for entry in running]
+        idle = {entry for entry in self.checks if entry in self._constant or entry.node in several}
+        self._running = [check for entry, check in self.checks.items() if entry not in idle]
 
     def run(self, feeds: Feeds, progress: Progress | None = None) -> None:
         """Run all samples, then the Q and DQ nodes whose inputs are constant."""
@@ -113,6 +115,9 @@ class CheckJob:
             self._note_problems(watcher.model)
             self.sinks.finish()
         self._add_constants()
+        if self.baseline is not None and self.checks:
+            found, limits = [each.counterpart for each in self.boundaries], (self.gates.max_weight_steps, is_random)
+            self.float_form = compare_float_form(self.index, self.baseline, (found, self.lonely), limits, self._first)
 
     @property
     def clipping(self) -> dict[QdqNode, float]:
@@ -147,6 +152,7 @@ class CheckJob:
         floats = watcher.run_baseline(sample)
         found, wanted = self._add_outputs(origin, watcher, results, floats)
         self.sinks.add(sample, origin, found, wanted)
+        self._first += [(sample, wanted)] if len(self._first) < SAMPLES else []
         if self.unrepeated is None:
             self.unrepeated = tuple(unrepeated(self.outputs, *watcher.run_again(sample, results, floats)))
         if watcher.baseline is not None:
@@ -188,9 +194,8 @@ class CheckJob:
         error = self.pair_errors.get(entry)
         if error is None:
             return
-        x, scale, zero_point = (
-            read(value) if value is not None else None for value in (entry.data, entry.scale, entry.zero_point)
-        )
+        parts = (entry.data, entry.scale, entry.zero_point)
+        x, scale, zero_point = (read(value) if value is not None else None for value in parts)
         if x is None or scale is None:
             return
         # Parameters that do not fit the data are findings of the gate on Q and DQ nodes.

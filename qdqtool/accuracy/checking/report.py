@@ -18,9 +18,9 @@ class GateResult:
     """One gate that was active.
 
     Attributes:
-        name: ``own-core``, ``finite``, ``pairs``, ``activations``, ``weights``, ``accuracy``, ``min-sqnr``,
-            ``min-cosine``, ``min-agreement``, ``max-steps`` or ``max-metric-loss``; ``outputs-finite``,
-            ``outputs-min-sqnr``, … for outputs that were saved elsewhere.
+        name: ``own-core``, ``finite``, ``pairs``, ``activations``, ``weights``, ``constants``, ``structure``,
+            ``accuracy``, ``min-sqnr``, ``min-cosine``, ``min-agreement``, ``max-steps`` or ``max-metric-loss``;
+            ``outputs-finite``, ``outputs-min-sqnr``, … for outputs that were saved elsewhere.
         requires: Its condition, in words.
         passed: Whether the condition held.
         detail: The findings in brief.

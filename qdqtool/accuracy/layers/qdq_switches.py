@@ -29,7 +29,7 @@ from qdqtool.models.transforms.restored_bounds import check_restorable, restore
 from qdqtool.numerics import formats
 from qdqtool.numerics.affine import dequantize, fake_quantize
 from qdqtool.numerics.derive import scale_from_tensor
-from qdqtool.numerics.dtypes import FLOAT32, Array
+from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantScheme
 
@@ -44,12 +44,19 @@ class OtherConstant:
     Attributes:
         node: The node of the model that reads it.
         index: The number of the input of the node.
+        stored: The values of the model.
         plain: The values of the baseline.
     """
 
     node: NodeView
     index: int
+    stored: Array
     plain: Array
+
+    @property
+    def change(self) -> Array:
+        """The difference from the baseline, in float64."""
+        return self.stored.astype(FLOAT64) - self.plain.astype(FLOAT64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,12 +215,11 @@ class _Switcher(SwitchBuilder):
     def _add_constant(self, other: OtherConstant) -> None:
         holder = _layer_of(other.node, self._sites)
         value = other.node.input(other.index)
-        stored = None if value is None else self._index.constant(value)
-        if holder is None or stored is None or value is None or other.node.scope.in_function:
+        if holder is None or value is None or other.node.scope.in_function:
             self._left_out.append(f"{other.node.label}: its constant differs from the baseline, and cannot be switched")
             return
         uses = [use for use in value.uses if use.node is other.node and use.index == other.index]
-        self._note(holder, self._constant(f"{value.name}_constant", (stored, other.plain), uses, other.node))
+        self._note(holder, self._constant(f"{value.name}_constant", (other.stored, other.plain), uses, other.node))
 
     def _constant(
         self, base: str, values: tuple[Array, Array], uses: Sequence[Use], source: QdqNode | NodeView

@@ -129,7 +129,7 @@ class StripEdits:
         """Return the input of a Q or, if the range of the Q clips it, the output of the Relu or Clip in its place."""
         # If the DQ made an output of the graph, the Relu or Clip makes this output.
         name = self._stands_for.get(source, source.name)
-        bounds = self._bounds_of(quantizer)
+        bounds = self.bounds_of(quantizer)
         if bounds == NO_BOUNDS:
             return name
         if quantizer not in self._bounded:
@@ -142,7 +142,8 @@ class StripEdits:
             self._bounded[quantizer] = made.tensor
         return self._bounded[quantizer]
 
-    def _bounds_of(self, quantizer: QdqNode) -> ImposedBounds:
+    def bounds_of(self, quantizer: QdqNode) -> ImposedBounds:
+        """Return the bounds of the Relu or Clip that replaces a Q."""
         if quantizer not in self._bounds:
             try:
                 bounds = imposed_bounds(quantizer, self.index)
@@ -163,7 +164,7 @@ class StripEdits:
         if stored is None or output is None:
             self._keep(entry, "its input is neither the output of a QuantizeLinear nor a stored constant")
             return
-        tensor = self._float_tensor(entry, stored)
+        tensor = self.float_tensor(entry, stored)
         if tensor is None:
             self._keep(entry, "its scale or zero point is not constant, not finite, or does not fit its input")
             return
@@ -178,7 +179,8 @@ class StripEdits:
     def _keep(self, entry: QdqNode, reason: str) -> None:
         self.kept.append(entry.node.because(reason))
 
-    def _float_tensor(self, entry: QdqNode, stored: onnx.TensorProto) -> onnx.TensorProto | None:
+    def float_tensor(self, entry: QdqNode, stored: onnx.TensorProto) -> onnx.TensorProto | None:
+        """Return the constant that replaces stored codes; None if their DQ stays."""
         granularity = entry.granularity
         scale = self.index.constants.array(entry.scale) if entry.scale is not None else None
         zero_point = self.index.constants.array(entry.zero_point) if entry.zero_point is not None else None

@@ -84,8 +84,8 @@ def test_a_constant_that_the_baseline_has_otherwise_goes_with_the_product_in_fro
     model = text(opset=13)
     index = ModelIndex.of(Model(model))
     (add,) = [node for node in index.view.nodes() if node.op_type == "Add"]
-    plain = np.full(4, 7, np.float32)
-    switches = add_switches(index, lambda _: None, [OtherConstant(add, 1, plain)])
+    plain, stored = np.full(4, 7, np.float32), index.constant(add.input(1))
+    switches = add_switches(index, lambda _: None, [OtherConstant(add, 1, stored, plain)])
     (layer,) = switches.layers
     assert (layer.leader.label, len(layer.sites)) == ("product", 2)
     sample = {"x": np.arange(8, dtype=np.float32).reshape(2, 4)}

@@ -43,7 +43,8 @@ def test_json_goes_to_stdout_alone_with_the_documented_keys(folder: Path) -> Non
     assert set(report["outputs"][0]) >= {"name", "sqnr_db", "cosine", "max_abs", "max_steps", "exact"}
     assert report["boundaries"][0]["tensor"] == "x"
     assert report["data"]["samples"] == 32
-    assert [gate["name"] for gate in report["gates"]] == ["own-core", "finite", "pairs", "activations", "accuracy"]
+    names = ["own-core", "finite", "pairs", "activations", "constants", "structure", "accuracy"]
+    assert [gate["name"] for gate in report["gates"]] == names
     assert report["worst_output"]["gate"] == "accuracy"
 
 

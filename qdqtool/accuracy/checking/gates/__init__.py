@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from qdqtool.accuracy.checking.gates import (
     accuracy,
     activations,
+    constants,
     distances,
     finite,
     metric,
@@ -12,12 +13,26 @@ from qdqtool.accuracy.checking.gates import (
     qdq_exact,
     repeatable,
     saved_outputs,
+    structure,
     weights,
 )
 from qdqtool.accuracy.checking.reference_run import Evidence
 from qdqtool.accuracy.checking.report import GateResult
 
-GATES = (repeatable, qdq_exact, finite, pairs, activations, weights, accuracy, distances, saved_outputs, metric)
+GATES = (
+    repeatable,
+    qdq_exact,
+    finite,
+    pairs,
+    activations,
+    weights,
+    constants,
+    structure,
+    accuracy,
+    distances,
+    saved_outputs,
+    metric,
+)
 
 
 def gate_results(evidence: Evidence) -> Iterator[GateResult]:

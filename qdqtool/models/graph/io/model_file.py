@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -106,8 +107,25 @@ def describe_path(path: Path) -> ModelFile | None:
         return None
 
 
+def require_written(name: str, sha256: str) -> None:
+    """Check the digest in the name of a data file that :func:`qdqtool.models.graph.io.save.save_model` wrote.
+
+    Raises:
+        ModelError: The file has another content now.
+    """
+    found = re.search(r"\.([0-9a-f]{16})\.data$", name)
+    if found is not None and not sha256.startswith(found[1]):
+        raise ModelError(
+            f"{name} was changed after it was written: its content has the digest {sha256[:16]}",
+            hint="write the model again, or restore its data file",
+        )
+
+
 def _data_file(path: Path, hashed: bool, stopped: threading.Event | None) -> DataFile:
-    return DataFile(name=path.name, bytes=path.stat().st_size, sha256=_digest(path, stopped) if hashed else None)
+    sha256 = _digest(path, stopped) if hashed else None
+    if sha256 is not None and not (stopped is not None and stopped.is_set()):
+        require_written(path.name, sha256)
+    return DataFile(name=path.name, bytes=path.stat().st_size, sha256=sha256)
 
 
 def _digest(path: Path, stopped: threading.Event | None = None) -> str:

@@ -9,10 +9,15 @@ import pytest
 from onnx import helper, numpy_helper
 from support.small import conv_model
 
+from qdqtool.errors import ModelError
+from qdqtool.jobs.check import check_model
+from qdqtool.jobs.validate import validate_model
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import describe_file, describe_path, described_beside, model_digest
+from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.report import DataFile
+from qdqtool.models.options import ExternalData
 
 
 def saved(folder: Path) -> Path:
@@ -127,3 +132,20 @@ def test_everything_else_counts(change):
     proto = conv_model()
     change(proto)
     assert digest(proto) != digest(conv_model())
+
+
+def test_a_data_file_that_was_changed_after_it_was_written_is_refused(tmp_path: Path):
+    """Two weights of one size in each other's place: every name and shape in the model still fits."""
+    saved_model = save_model(load_model(saved(tmp_path)), tmp_path / "q.onnx", external_data=ExternalData.ALWAYS)
+    model, data = load_model(tmp_path / "q.onnx"), saved_model.data
+    assert describe_file(model) is not None
+    content = data.read_bytes()
+    half = len(content) // 2
+    data.write_bytes(content[half:] + content[:half])
+    with pytest.raises(ModelError, match=f"{data.name} was changed after it was written") as refused:
+        describe_file(model)
+    assert refused.value.hint == "write the model again, or restore its data file"
+    for command in (check_model, validate_model):
+        with pytest.raises(ModelError, match="was changed"):
+            command(tmp_path / "q.onnx")
+    assert describe_path(tmp_path / "q.onnx") is None
