@@ -19,7 +19,7 @@ _COMMANDS = {
     "calibrate": "calibration",
     "convert": "quantize",
     "convert-ranges": "other-tools",
-    "diff": "check",
+    "diff": "ci",
     "doctor": "command-line",
     "explain": "command-line",
     "insert": "files",

@@ -74,17 +74,13 @@ class CheckJob:
         self.outputs: list[OutputCheck] = output_checks(index, baseline)
         self._matcher = BaselineMatcher(baseline.view, index.view) if baseline is not None else None
         self.boundaries, self.lonely = find_boundaries(index, self._matcher, judges_scales=self.gates.judges_scales)
-        bounds = {boundary.entry: boundary.bounds for boundary in self.boundaries}
-        self.pair_errors: dict[QdqNode, PairError] = {
-            entry: PairError(
-                entry,
-                fmt,
-                bounds.get(entry, bounds_of(entry, index)),
-                leads_to_softmax(entry),
-                self.gates.judges_scales and entry.data is not None and index.is_constant(entry.data),
-            )
-            for entry in index.qdq.nodes
-            if entry.is_quantize and (fmt := format_of(entry)) is not None
+        formats = {entry: fmt for entry in index.qdq.quantizers() if (fmt := format_of(entry)) is not None}
+        own_bounds = {entry: bounds_of(entry, index) for entry in formats}
+        bounds = own_bounds | {boundary.entry: boundary.bounds for boundary in self.boundaries}
+        weights = {each for each in formats if self.gates.judges_scales and each.data and index.is_constant(each.data)}
+        self.pair_errors = {
+            entry: PairError(entry, fmt, bounds[entry], leads_to_softmax(entry), entry in weights)
+            for entry, fmt in formats.items()
         }
         self.unrepeated: tuple[tuple[str, str], ...] | None = None
         self.nonfinite_origin = ""
@@ -275,9 +271,8 @@ class _Watcher:
             return observer.run(sample)
         except RunError as error:
             hint = "the inputs were random; give real ones with `--data DATA`, or other shapes with --input-shapes"
-            raise RunError(
-                f"{which} does not run: {error.message}", hint=hint if self._is_random else error.hint
-            ) from None
+            advice = hint if self._is_random else error.hint
+            raise RunError(f"{which} does not run: {error.message}", hint=advice) from None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

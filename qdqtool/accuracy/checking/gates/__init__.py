@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from qdqtool.accuracy.checking.gates import (
     accuracy,
     activations,
-    constants,
     distances,
     finite,
+    float_form,
     metric,
     pairs,
     qdq_exact,
     repeatable,
     saved_outputs,
-    structure,
     weights,
 )
 from qdqtool.accuracy.checking.reference_run import Evidence
@@ -26,8 +25,7 @@ GATES = (
     pairs,
     activations,
     weights,
-    constants,
-    structure,
+    float_form,
     accuracy,
     distances,
     saved_outputs,

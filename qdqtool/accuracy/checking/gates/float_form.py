@@ -1,5 +1,6 @@
-"""The gate on what was not quantized: biases, gains and float weights are those of the baseline."""
+"""The gates on what was not quantized: without Q and DQ, constants and graph are those of the baseline."""
 
+import math
 from collections.abc import Iterator
 
 from qdqtool.accuracy.checking.reference_run import Evidence
@@ -8,7 +9,7 @@ from qdqtool.errors import plural
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Report the constants that differ from the baseline's and change its outputs."""
+    """Report constants that differ from the baseline's and change its outputs, then graphs that differ."""
     form = evidence.job.float_form
     if form is None:
         return
@@ -20,4 +21,11 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
         requires="float constants are the baseline's, or biases corrected by the error of their layer",
         failures=(f"{line} (trained again? --max-weight-steps inf skips this gate)" for line in form.constants),
         detail=f"SKIPPED: {skipped}" if skipped else faults,
+    )
+    same = "every output is equal" if math.isinf(form.lowest_db) else f"worst output {form.lowest_db:.1f} dB"
+    yield GateResult.of(
+        name="structure",
+        requires="without Q and DQ, the model computes the baseline",
+        failures=[f"without Q and DQ, {form.structure}"] if form.structure else (),
+        detail=f"SKIPPED: {form.unknown}" if form.unknown else "the graphs differ" if form.structure else same,
     )
