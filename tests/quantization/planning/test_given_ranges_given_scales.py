@@ -260,7 +260,7 @@ ROWS, COLUMNS = {"axis": 0, "block_size": 16}, {"axis": 1, "block_size": 16}
             PerAxis(0),
             (3, 8),
             {"axis": 1, "block_size": 4},
-            "has blocks of 4 in the file, but one scale a",
+            "has blocks of 4 in the file, but one scale f",
         ),
         (np.ones(4), PerTensor(), (4,), {}, "has 4 scales in the file, but one is needed"),
         (
@@ -295,7 +295,7 @@ ROWS, COLUMNS = {"axis": 0, "block_size": 16}, {"axis": 1, "block_size": 16}
         (TABLE[:1], Blocked(0, 16), SHAPE, ROWS, "of shape [1, 8] in the file, but [4, 8]"),
         (TABLE[:, :3], Blocked(0, 16), SHAPE, ROWS, "of shape [4, 3] in the file, but [4, 8]"),
         (np.ones((4, 3, 2)), Blocked(0, 16), (64, 8, 2), ROWS, "of shape [4, 3, 2] in the file, but [4, 8, 2]"),
-        (np.ones((1, 8)), Blocked(0, 16), (40, 8), ROWS | {"block_size": 40}, "has one block in the file, which co"),
+        (np.ones((1, 8)), Blocked(0, 16), (40, 8), ROWS | {"block_size": 40}, "has one block in the file, and such"),
         (
             *(np.ones((7, 8)), Blocked(0, 16), SHAPE, ROWS | {"block_size": 10}),
             "has blocks of 10 on axis 0 in the file, which tensorrt does not support",

@@ -150,12 +150,12 @@ def test_quantize_takes_no_part_unless_told(folder, tmp_path):
     with pytest.raises(Interrupted):
         calibrate_to_file(path, data, tmp_path / "r.json", RECIPES["max"], stopped_after(40))
     options = QuantizeOptions(recipe=RECIPES["max"])
-    with pytest.raises(UsageError, match="of an interrupted calibration, with 32 of 83 samples"):
+    with pytest.raises(UsageError, match="come from an interrupted calibration, with 32 of 83 samples"):
         quantize_model(path, CachedRanges(path=tmp_path / "r.json"), out, options)
     report = quantize_model(path, CachedRanges(path=tmp_path / "r.json", force=True), out, options)
     assert report.calibration.samples == 32
     calibrate_to_file(path, data, tmp_path / "s.json", RECIPES["max"], None, CalibrationPlace(shard=Shard(1, 2)))
-    with pytest.raises(UsageError, match="of a shard, with 48 of 83 samples"):
+    with pytest.raises(UsageError, match="come from a shard, with 48 of 83 samples"):
         quantize_model(path, CachedRanges(path=tmp_path / "s.json"), out, options)
 
 
