@@ -57,7 +57,9 @@ def test_explicit_values_do_without_a_preset():
     assert (found.crop_ratio, found.pad_color) == (None, None)
 
 
-@pytest.mark.parametrize(("shape", "says"), [((1, 3, 8, 3), "two axes could hold channels"), ((1, "c", 8, 8), "no dimension")])
+@pytest.mark.parametrize(
+    ("shape", "says"), [((1, 3, 8, 3), "two axes could hold channels"), ((1, "c", 8, 8), "no dimension")]
+)
 def test_an_ambiguous_layout_is_asked_for(shape, says):
     with pytest.raises(UsageError, match=says) as caught:
         resolved(UNIT, *shape)
