@@ -252,6 +252,24 @@ def test_folding_that_is_not_noted_is_skipped_if_constants_differ_too(tmp_path: 
     assert set(details(check(model, with_batchnorm())).values()) == {text}
 
 
+def test_an_add_that_became_a_sub_was_not_folded(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    weights = {"w": rng.normal(size=(64, 64)).astype(np.float32) / 8, "b": rng.normal(size=64).astype(np.float32)}
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["t"], name="m"),
+        helper.make_node("Add", ["t", "b"], ["y"], name="a"),
+    ]
+    baseline = make_model(nodes, {"x": (4, 64)}, {"y": (4, 64)}, weights, opset=21)
+    onnx.save(baseline, tmp_path / "float.onnx")
+    quantize_model(tmp_path / "float.onnx", RandomData(samples=4), tmp_path / "q.onnx")
+    model = onnx.load(tmp_path / "q.onnx")
+    assert verdicts(check(model, baseline)) == {"constants": True, "structure": True}
+    next(node for node in model.graph.node if node.name == "a").op_type = "Sub"
+    report = check(model, baseline)
+    (structure,) = (gate for gate in report.gates if gate.name == "structure")
+    assert "lacks Add 'a'" in structure.failures[0]
+
+
 def test_no_float_output_is_skipped(made: dict[str, onnx.ModelProto]) -> None:
     def labels(model: onnx.ModelProto) -> onnx.ModelProto:
         model = copy(model)
