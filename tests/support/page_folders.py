@@ -115,7 +115,7 @@ def check(folder: Path) -> None:
 def two_models(folder: Path) -> None:
     (folder / "models").mkdir()
     run(folder, "quantize model.onnx --calib-data calibration.npz -o models/detector.int8.onnx")
-    for name in ("models/detector.int8.simplified.onnx", "model.int8.onnx", "model.int8.simplified.onnx"):
+    for name in ("models/detector.int8.simplified.onnx", "model.int8.onnx", "before.onnx", "after.onnx"):
         shutil.copy(folder / "models/detector.int8.onnx", folder / name)
     shutil.copy(folder / "model.onnx", folder / "models/detector.onnx")
     (folder / "data").mkdir()
@@ -251,7 +251,7 @@ FOLDERS: Mapping[str, Folder] = {
     "docs/how-to/validate.md": Folder(
         {"float.onnx": DIGITS / "model.onnx", **DATA}, validate, {"node": onnx.NodeProto()}, builds=True
     ),
-    "docs/reference/files.md": Folder(COMMON, builds=True),
+    "docs/reference/files.md": Folder(COMMON, two_models, builds=True),
     "docs/reference/python.md": Folder(),
     "docs/start/tutorial.md": Folder(builds=True),
 }  # fmt: skip

@@ -16,6 +16,7 @@ from qdqtool.accuracy.layers.constant_faults import (
     MOST_ERRORS,
     MOST_ERRORS_ON_RANDOM,
     ConstantFaults,
+    is_bias,
     other_constants,
     with_constants,
 )
@@ -71,6 +72,7 @@ class FloatForm:
         unknown: Why the two cannot be compared; empty if they can.
         lowest_db: SQNR of the worst output; infinite if all outputs are equal.
         constants: The constants that are not the baseline's, one line each.
+        doubtful: Biases of which random data cannot tell whether they are corrections, one line each.
         corrected: Number of biases that differ by a correction.
         structure: How the graphs differ, in words; empty if they compute the same.
     """
@@ -78,6 +80,7 @@ class FloatForm:
     unknown: str = ""
     lowest_db: float = np.inf
     constants: tuple[str, ...] = ()
+    doubtful: tuple[str, ...] = ()
     corrected: int = 0
     structure: str = ""
 
@@ -126,9 +129,9 @@ def compare_float_form(
         doubt = "the baseline has Q and DQ nodes"
     elif weight_steps in {None, np.inf}:
         doubt = "weights may differ from those of the baseline (--max-weight-steps inf)"
-    most = MOST_ERRORS_ON_RANDOM if is_random else MOST_ERRORS
     try:
-        return _Comparison(index, baseline, {_place(each.entry): each for each in found}, samples, most).result(doubt)
+        places = {_place(each.entry): each for each in found}
+        return _Comparison(index, baseline, places, samples, is_random).result(doubt)
     except QdqError as error:
         return FloatForm(unknown=error.message)
 
@@ -164,7 +167,7 @@ class _Comparison:
     baseline: ModelIndex
     tensors: Mapping[_Place, Counterpart]
     samples: Samples
-    most_errors: float
+    is_random: bool
 
     def result(self, doubt: str) -> FloatForm:
         builder = _FloatFormEdits(ModelIndex.of(self.index.model.fork()))
@@ -192,16 +195,17 @@ class _Comparison:
             for each in self.tensors.values()
             if each.entry.is_quantize and each.entry.data is not None and each.steps is not None
         }
-        found = ConstantFaults(
-            self.index, self.baseline, rounded, [sample for sample, _ in self.samples], self.most_errors
-        )
+        most = MOST_ERRORS_ON_RANDOM if self.is_random else MOST_ERRORS
+        found = ConstantFaults(self.index, self.baseline, rounded, [sample for sample, _ in self.samples], most)
         # What is left may change nothing, such as a mask that float16 cannot hold.
         faults = [
-            fault
+            (fault, self.is_random and is_bias(each))
             for each, fault in found.of(others, before)
             if self._worst(with_constants(plain, [other for other in others if other is not each]))[0] < least
         ]
-        return FloatForm(lowest_db=plain_db, constants=tuple(faults), corrected=len(others) - len(faults))
+        constants, doubtful = (tuple(text for text, doubt in faults if doubt is kind) for kind in (False, True))
+        corrected = len(others) - len(faults)
+        return FloatForm(lowest_db=plain_db, constants=constants, doubtful=doubtful, corrected=corrected)
 
     def _worst(self, model: Model) -> tuple[float, str]:
         """Return the lowest SQNR of a float output against the baseline's, and its name."""

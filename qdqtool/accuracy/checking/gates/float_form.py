@@ -20,6 +20,7 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
         name="constants",
         requires="float constants are the baseline's, or biases corrected by the error of their layer",
         failures=(f"{line} (trained again? --max-weight-steps inf skips this gate)" for line in form.constants),
+        warnings=(f"{line}; give --data, which shows whether it is a correction" for line in form.doubtful),
         detail=f"SKIPPED: {skipped}" if skipped else faults,
     )
     same = "every output is equal" if math.isinf(form.lowest_db) else f"worst output {form.lowest_db:.1f} dB"

@@ -40,6 +40,13 @@ def test_each_constant_is_a_failure_with_the_option_for_trained_models() -> None
     assert (structure.passed, structure.detail) == (True, "worst output 71.3 dB")
 
 
+def test_a_bias_that_random_data_cannot_judge_is_a_warning() -> None:
+    constants, structure = gates(FloatForm(doubtful=(BIAS,)))
+    assert constants.passed
+    assert constants.warnings == (f"{BIAS}; give --data, which shows whether it is a correction",)
+    assert structure.warnings == ()
+
+
 def test_another_graph_is_a_failure() -> None:
     constants, found = gates(FloatForm(structure="output 'y' keeps 9.4 dB of the 60 needed; the model lacks Relu 'r'"))
     assert (found.passed, found.detail) == (False, "the graphs differ")
