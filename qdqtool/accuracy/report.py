@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from qdqtool.quantization.report import TensorAccuracy, ZeroedTensor
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassRecall:
@@ -144,40 +146,6 @@ class OutputAccuracy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TensorAccuracy:
-    """The error of one pair on its own tensor, with every other tensor still float.
-
-    Attributes:
-        tensor: Name of the tensor.
-        graph: Its scope; empty for the main graph.
-        kind: ``weight`` or ``activation``.
-        sqnr_db: SQNR of the values after the pair against the values before it, in dB.
-    """
-
-    tensor: str
-    graph: str
-    kind: str
-    sqnr_db: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ZeroedTensor:
-    """An activation with nearly all values rounded to 0; a few large values can hide that in its SQNR.
-
-    Attributes:
-        tensor: Name of the tensor.
-        graph: Its scope; empty for the main graph.
-        share: Share of its nonzero values that its pair rounds to 0.
-        scale: The scale of the pair.
-    """
-
-    tensor: str
-    graph: str
-    share: float
-    scale: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Accuracy:
     """The accuracy of a quantized model.
 
@@ -289,3 +257,53 @@ class BlameReport:
     problem: str = ""
     causes: tuple[NoiseCause, ...] = ()
     calibrator: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerMetric:
+    """The task metric of one layer.
+
+    Attributes:
+        alone: Its value with only this layer quantized.
+        without: Its value with only this layer in float.
+    """
+
+    alone: float
+    without: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricEffect:
+    """The task metric of the float model and of the quantized model.
+
+    Attributes:
+        name: The metric, or the name of a function of the user.
+        output: The output that was measured; None if a function of the user got all outputs.
+        unit: Unit of the values; may be empty.
+        loss_unit: Unit of the loss; may be empty.
+        samples: Number of samples that the models were measured on: the selection samples.
+        predictions: Number of predictions on these samples; for a function of the user, number of samples.
+        float_value: Value of the float model.
+        value: Value with all layers quantized.
+        loss: Loss with all layers quantized against the float model.
+        chance: Why the float model is no better than guessing, in words; None if it is better, or if this is unknown.
+        layer_samples: Number of samples that each layer was measured on: the first of ``samples``.
+        layer_predictions: Number of predictions on the samples for layers.
+        layer_float_value: Value of the float model on the samples for layers.
+        layer_value: Value with all layers quantized, on the samples for layers.
+    """
+
+    name: str
+    output: str | None
+    unit: str
+    loss_unit: str
+    samples: int
+    predictions: int
+    float_value: float
+    value: float
+    loss: float
+    chance: str | None
+    layer_samples: int
+    layer_predictions: int
+    layer_float_value: float
+    layer_value: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from qdqtool.accuracy.layers.effects import LayerMetric, MetricEffect
+from qdqtool.accuracy.report import LayerMetric, MetricEffect
 from qdqtool.models.graph.report import ModelFile
 from qdqtool.quantization.calibration_report import CalibrationUsed
 from qdqtool.results import Report

@@ -226,3 +226,37 @@ class HighPrecisionReport:
     casts: int = 0
     measured: int = 0
     note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TensorAccuracy:
+    """The error of one pair on its own tensor, with every other tensor still float.
+
+    Attributes:
+        tensor: Name of the tensor.
+        graph: Its scope; empty for the main graph.
+        kind: ``weight`` or ``activation``.
+        sqnr_db: SQNR of the values after the pair against the values before it, in dB.
+    """
+
+    tensor: str
+    graph: str
+    kind: str
+    sqnr_db: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZeroedTensor:
+    """An activation with nearly all values rounded to 0; a few large values can hide that in its SQNR.
+
+    Attributes:
+        tensor: Name of the tensor.
+        graph: Its scope; empty for the main graph.
+        share: Share of its nonzero values that its pair rounds to 0.
+        scale: The scale of the pair.
+    """
+
+    tensor: str
+    graph: str
+    share: float
+    scale: float

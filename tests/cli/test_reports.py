@@ -40,6 +40,7 @@ def test_a_missed_gate_writes_the_page_too(quantized: Path, tmp_path: Path):
     assert "min-sqnr is 90 dB" in page.read_text()
 
 
+@pytest.mark.slow(reason="a search")
 def test_a_search_without_success_leaves_its_reason(tmp_path: Path):
     pytest.importorskip("onnxruntime")
     words = ("--min-sqnr", "190", "-o", tmp_path / "m.onnx", "--report", f"html={tmp_path / 'p.html'}")

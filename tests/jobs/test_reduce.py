@@ -115,6 +115,7 @@ def test_the_report_counts_what_was_run_and_repeats_itself(model: Path, tmp_path
     assert (reports[0].complete, reports[0].stable) == (True, True)
 
 
+@pytest.mark.slow(reason="a process for each step")
 def test_the_bug_report_has_command_error_and_versions(model: Path, tmp_path: Path):
     report = reduce_model(model, tmp_path / "small.onnx", fail_on("exit"))
     assert report.report == str(tmp_path / "small.md")
@@ -166,6 +167,7 @@ def test_external_data_that_is_not_needed_is_left_behind(tmp_path: Path):
     assert report.sizes_after.bytes < 500
 
 
+@pytest.mark.slow(reason="a process for each step")
 def test_large_weights_that_are_needed_go_beside_the_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("qdqtool.jobs.reduction.subgraph.INLINE_BYTES", 1000)
     assert INLINE_BYTES > 1000
@@ -251,6 +253,7 @@ def test_a_refusal_of_the_parser_is_reduced_to_its_node(tmp_path: Path):
 
 
 @pytest.mark.builder
+@pytest.mark.slow(reason="a process for each step")
 def test_a_refusal_of_a_rule_is_reduced_to_its_node(tmp_path: Path):
     onnx.save(quantized_chain({2: 3}), tmp_path / "model.onnx")
     report = reduce_model(tmp_path / "model.onnx", tmp_path / "small.onnx", "build --backend tensorrt-rtx")

@@ -153,6 +153,7 @@ def test_an_interrupted_search_goes_on(tmp_path: Path, monkeypatch: pytest.Monke
     assert runs[0] < whole - 30
 
 
+@pytest.mark.slow(reason="measures a model several times")
 def test_a_file_of_other_options_is_refused_and_kept(tmp_path: Path) -> None:
     measured = tmp_path / "s.json"
     measure_sensitivity(MODEL, DATA, SensitivityOptions(output=measured))

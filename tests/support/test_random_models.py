@@ -65,6 +65,7 @@ KINDS = frozenset(
 )
 
 
+@pytest.mark.slow(reason="runs many random models")
 def test_float_models_run_and_all_layers_opsets_and_types_occur():
     seen = set[object]()
 
@@ -82,6 +83,7 @@ def test_float_models_run_and_all_layers_opsets_and_types_occur():
     assert seen >= {"dynamic", "static", "shared weight", "several outputs", "groups", "inner tensor returned"}
 
 
+@pytest.mark.slow(reason="runs many random models")
 def test_quantized_models_run_and_all_kinds_of_quantization_occur():
     seen = set[str]()
 

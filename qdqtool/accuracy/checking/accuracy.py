@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdqtool.accuracy.checking.repeatable import require_repeatable
-from qdqtool.accuracy.report import Accuracy, OutputAccuracy, TensorAccuracy, ZeroedTensor
+from qdqtool.accuracy.report import Accuracy, OutputAccuracy
 from qdqtool.errors import QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import Value
@@ -24,6 +24,7 @@ from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.noise import Noise
 from qdqtool.quantization.planning.degenerate import ZEROED
+from qdqtool.quantization.report import TensorAccuracy, ZeroedTensor
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.feeds import Feeds
 from qdqtool.samples.split import MeasuringData

@@ -6,59 +6,10 @@ from dataclasses import dataclass
 from qdqtool.accuracy.layers.layer import Layer
 from qdqtool.accuracy.layers.masked_runs import Errors, MaskedRuns, MetricRuns, float_setting, only_setting
 from qdqtool.accuracy.layers.noise_file import NoiseCache, alone_key, float_key
+from qdqtool.accuracy.report import LayerMetric, MetricEffect
 
 Tick = Callable[[int, int], None]
 """Called with the number of settings that were run, and the number of all settings."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayerMetric:
-    """The task metric of one layer.
-
-    Attributes:
-        alone: Its value with only this layer quantized.
-        without: Its value with only this layer in float.
-    """
-
-    alone: float
-    without: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricEffect:
-    """The task metric of the float model and of the quantized model.
-
-    Attributes:
-        name: The metric, or the name of a function of the user.
-        output: The output that was measured; None if a function of the user got all outputs.
-        unit: Unit of the values; may be empty.
-        loss_unit: Unit of the loss; may be empty.
-        samples: Number of samples that the models were measured on: the selection samples.
-        predictions: Number of predictions on these samples; for a function of the user, number of samples.
-        float_value: Value of the float model.
-        value: Value with all layers quantized.
-        loss: Loss with all layers quantized against the float model.
-        chance: Why the float model is no better than guessing, in words; None if it is better, or if this is unknown.
-        layer_samples: Number of samples that each layer was measured on: the first of ``samples``.
-        layer_predictions: Number of predictions on the samples for layers.
-        layer_float_value: Value of the float model on the samples for layers.
-        layer_value: Value with all layers quantized, on the samples for layers.
-    """
-
-    name: str
-    output: str | None
-    unit: str
-    loss_unit: str
-    samples: int
-    predictions: int
-    float_value: float
-    value: float
-    loss: float
-    chance: str | None
-    layer_samples: int
-    layer_predictions: int
-    layer_float_value: float
-    layer_value: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,7 +13,7 @@ import numpy as np
 
 from qdqtool.accuracy.checking.accuracy import MeasuredModel, measure_accuracy
 from qdqtool.accuracy.layers.dominant_layer import with_dominant_in_float
-from qdqtool.accuracy.report import Accuracy, ZeroedTensor
+from qdqtool.accuracy.report import Accuracy
 from qdqtool.accuracy.task_metrics.request import MetricMeasurement
 from qdqtool.errors import GateError, UsageError
 from qdqtool.linting import rules
@@ -35,7 +35,7 @@ from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.bias_correction import correct_biases
 from qdqtool.quantization.preparation.plan_inputs import PlanInputs
 from qdqtool.quantization.ranges.types import Ranges
-from qdqtool.quantization.report import DegenerateTensor, HighPrecisionReport, QuantizedTensor
+from qdqtool.quantization.report import DegenerateTensor, HighPrecisionReport, QuantizedTensor, ZeroedTensor
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 
 

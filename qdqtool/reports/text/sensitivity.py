@@ -8,17 +8,17 @@ from rich.text import Text
 
 from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult
 from qdqtool.accuracy.checking.sample_errors import is_outlier
-from qdqtool.accuracy.layers.effects import MetricEffect
 from qdqtool.accuracy.report import (
     BlamedLayer,
     BlameReport,
+    MetricEffect,
     NoiseCause,
     SampleDistribution,
-    TensorAccuracy,
     WorstSample,
 )
 from qdqtool.errors import escape, plural
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
+from qdqtool.quantization.report import TensorAccuracy
 from qdqtool.reports.advice import clipping_cause, dominant_layers, excluding, leaves_some
 from qdqtool.reports.bars import BarTable
 from qdqtool.reports.terminal import limit, placed, print_rest

@@ -15,7 +15,7 @@ from support.small import conv_model, make_model, run
 
 from qdqtool.accuracy.checking import accuracy
 from qdqtool.accuracy.checking.accuracy import SLICE, MeasuredModel, measure_accuracy
-from qdqtool.accuracy.report import Accuracy, OutputAccuracy, TensorAccuracy, ZeroedTensor
+from qdqtool.accuracy.report import Accuracy, OutputAccuracy
 from qdqtool.jobs.calibrate import calibrate_to_file
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.quantize import CachedRanges, QuantizeOptions, quantize_model
@@ -26,6 +26,7 @@ from qdqtool.numerics.granularity import PerAxis, PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.quantization.insertion.apply_plan import apply_plan
 from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.report import TensorAccuracy, ZeroedTensor
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.reports.text.quantize import print_accuracy
 from qdqtool.samples.feeds import Feeds

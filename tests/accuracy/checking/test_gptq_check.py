@@ -127,7 +127,7 @@ def test_every_mode_passes_its_own_check(mode: str, high_precision: HighPrecisio
     assert any(found.judged_by_data for found in report.boundaries) == (mode in {"int4", "nvfp4"})
 
 
-@pytest.mark.parametrize("passes", [1, LAYERS])
+@pytest.mark.parametrize("passes", [1, pytest.param(LAYERS, marks=pytest.mark.slow(reason="a pass for each layer"))])
 def test_the_product_of_every_layer_gains(
     made: Path, passes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,6 +266,7 @@ def test_another_baseline_is_found(made: Path, tmp_path: Path) -> None:
     assert failure.startswith("weight 'w2'")
 
 
+@pytest.mark.slow(reason="quantizes a model for each type")
 def test_a_float16_model_is_as_far_from_the_float32_one_up_to_what_float16_rounds(made: Path, tmp_path: Path) -> None:
     from onnxruntime.transformers.float16 import convert_float_to_float16
 

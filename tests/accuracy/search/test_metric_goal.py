@@ -87,6 +87,7 @@ def test_the_written_model_keeps_the_limit_with_fewer_layers_in_float_the_larger
     assert counts[0] > counts[1] > counts[2] == 0
 
 
+@pytest.mark.slow(reason="two searches")
 def test_the_layers_of_a_limit_are_fewer_than_those_of_a_blind_goal_of_noise(stock: Path, tmp_path: Path) -> None:
     scored = quantized(stock, tmp_path / "a.onnx", AccuracyGoal(max_metric_loss=20))
     blind = quantized(stock, tmp_path / "b.onnx", AccuracyGoal(min_sqnr_db=34))

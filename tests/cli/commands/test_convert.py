@@ -62,6 +62,7 @@ def test_a_missed_limit_is_told_with_the_report_of_its_step(tmp_path: Path):
     assert json.loads((tmp_path / "out" / "report.json").read_text())["failed"] == "check"
 
 
+@pytest.mark.slow(reason="a search, then a check")
 def test_the_limit_of_the_check_is_not_that_of_the_search(tmp_path: Path):
     """With ``--min-sqnr`` layers stay in float; with ``--check-min-sqnr`` none does."""
     words = ("convert", SAMPLE / "model.onnx", *DATA, "--no-build", "--output-format", "json")
@@ -126,6 +127,7 @@ def test_a_refusing_builder_is_exit_1_and_leaves_the_model(tmp_path: Path):
     ]
 
 
+@pytest.mark.slow(reason="a conversion")
 def test_findings_can_be_written_for_other_programs(tmp_path: Path):
     words = ("--validate-report", f"sarif={tmp_path / 'f.sarif'}", "--no-build", "-o", tmp_path / "out")
     assert qdqtool("convert", SAMPLE / "model.onnx", *DATA, *words, "-q").out == ""

@@ -12,7 +12,7 @@ from support.magnitudes import counted, pieces
 from support.small import make_model, nodes_of, run
 
 from qdqtool.accuracy.checking.accuracy import ZEROED
-from qdqtool.accuracy.report import Accuracy, ZeroedTensor
+from qdqtool.accuracy.report import Accuracy
 from qdqtool.accuracy.search.steps import with_measured
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.jobs.validate import validate_model
@@ -28,7 +28,7 @@ from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.calibrators import Threshold
 from qdqtool.quantization.ranges.histogram import Histogram
 from qdqtool.quantization.ranges.types import TensorRange
-from qdqtool.quantization.report import DegenerateTensor
+from qdqtool.quantization.report import DegenerateTensor, ZeroedTensor
 from qdqtool.samples.request import FileData
 
 METHODS = ["max", "auto", "mse", "entropy", "percentile"]

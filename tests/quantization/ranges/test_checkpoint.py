@@ -53,7 +53,7 @@ def whole(folder: Path) -> dict[str, bytes]:
     return {name: encode_ranges(ranges) for name, ranges in found.items()}
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(of=st.integers(1, 6), method=st.sampled_from(list(RECIPES)), random=st.randoms())
 def test_any_number_of_shards_gives_the_bytes_of_one_run(folder, whole, of, method, random):
     places = [CalibrationPlace(shard=Shard(number, of)) for number in range(1, of + 1)]

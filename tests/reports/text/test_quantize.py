@@ -6,13 +6,13 @@ import pytest
 from support.accuracy_parts import BLAMED
 from support.printed import ESCAPED, HOSTILE, printed
 
-from qdqtool.accuracy.report import Accuracy, BlameReport, OutputAccuracy, TensorAccuracy
+from qdqtool.accuracy.report import Accuracy, BlameReport, OutputAccuracy
 from qdqtool.accuracy.search.goal_report import FloatLayer, GoalReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.findings import Finding
 from qdqtool.models.graph.report import NodeReason, OutlineNode, Sizes
 from qdqtool.quantization.calibration_report import CalibrationUsed, MethodTrial
-from qdqtool.quantization.report import DegenerateTensor, QuantizedTensor
+from qdqtool.quantization.report import DegenerateTensor, QuantizedTensor, TensorAccuracy
 from qdqtool.reports.text.quantize import SHOWN_OUTPUTS, SHOWN_STATES, print_accuracy, print_goal, render
 from qdqtool.results import Judgement
 from qdqtool.samples.split import TOO_FEW

@@ -9,7 +9,8 @@ from support.metrics import sqnr_db
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.accuracy.checking.report import OutputResult
-from qdqtool.accuracy.report import BlamedLayer, BlameReport, SampleDistribution, TensorAccuracy, WorstSample
+from qdqtool.accuracy.report import BlamedLayer, BlameReport, SampleDistribution, WorstSample
+from qdqtool.quantization.report import TensorAccuracy
 from qdqtool.reports.text.sensitivity import (
     SHOWN_TENSORS,
     print_blame,

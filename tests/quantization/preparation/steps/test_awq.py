@@ -96,6 +96,7 @@ def quantized(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Quantiz
     return run
 
 
+@pytest.mark.slow(reason="quantizes twice")
 def test_some_columns_of_large_weights_show_the_same(quantized, monkeypatch):
     tried = []
     search = awq_step.searched_factors
