@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import onnx
+import pytest
 from hypothesis import given
 from onnx import TensorProto
 
