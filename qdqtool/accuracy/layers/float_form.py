@@ -6,7 +6,7 @@ does not, the constants that differ are replaced by those of the baseline. If th
 constants are the reason (:mod:`qdqtool.accuracy.layers.constant_faults`); if not, the graph is.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from qdqtool.accuracy.layers.constant_faults import (
     with_constants,
 )
 from qdqtool.errors import QdqError
+from qdqtool.models import ops
 from qdqtool.models.diff.matching import Pairs, match
 from qdqtool.models.graph.edits.edit import NodeKey
 from qdqtool.models.graph.edits.surgeon import apply_edits
@@ -187,7 +188,10 @@ class _Comparison:
         plain_db, output = self._worst(with_constants(plain, others)) if others else (own_db, output)
         least = min(SAME_DB, self._rounded_db(max(_roundoff(form), _roundoff(self.baseline.model))))
         if plain_db < least:
-            return self._structure(plain, pairs, f"output '{output}' keeps {plain_db:.1f} dB of the {least:.0f} needed")
+            changed = {each.node for each in others}
+            return self._structure(
+                plain, pairs, changed, f"output '{output}' keeps {plain_db:.1f} dB of the {least:.0f} needed"
+            )
         if own_db >= least and plain_db < own_db + GAIN_DB:
             return FloatForm(lowest_db=own_db)
         rounded = {
@@ -234,17 +238,18 @@ class _Comparison:
                 tensor.CopyFrom(make_tensor(tensor.name, array.astype(FLOAT64) * factors, tensor.data_type))
         return self._worst(model)[0] - HALF_DB
 
-    def _structure(self, plain: ModelIndex, pairs: Pairs, fault: str) -> FloatForm:
+    def _structure(self, plain: ModelIndex, pairs: Pairs, changed: Collection[NodeView], fault: str) -> FloatForm:
         lost = [node for node in _computing(self.baseline) if node not in pairs]
         new = [node for node in _computing(plain) if node not in pairs.values()]
-        folded = next((node for node in lost if _is_foldable(node, self.baseline)), None)
+        intact = {before for before, after in pairs.items() if after not in changed}
+        folded = next((node for node in lost if _is_foldable(node, self.baseline, intact)), None)
         # Folding makes no such operator: an Add that became a Sub was not folded.
         if folded is not None and not any(node.is_op(*_FOLDABLE) for node in new):
             return FloatForm(unknown=f"{_named(folded)} of the baseline has no counterpart, as after folding")
-        changed = [before for before, after in pairs.items() if operation(before) != operation(after)]
+        others = [before for before, after in pairs.items() if operation(before) != operation(after)]
         found = [f"the model lacks {_listed(lost, new)}", f"the baseline lacks {_listed(new, lost)}"]
         # Two versions of an operator may write an attribute in two ways, so missing operators are named first.
-        named = [each for each in found if each[-1] == "'"] or [f"attributes differ at {_listed(changed, ())}"]
+        named = [each for each in found if each[-1] == "'"] or [f"attributes differ at {_listed(others, ())}"]
         return FloatForm(structure="; ".join([fault, *named]))
 
 
@@ -254,10 +259,13 @@ def _decibels(error: AccumulatedError) -> float:
     return np.inf if error.exact else error.sqnr_db if error.sqnr_db is not None else -np.inf
 
 
-def _is_foldable(node: NodeView, index: ModelIndex) -> bool:
-    """Return whether an optimizer may fold a node into the layer next to it."""
+def _is_foldable(node: NodeView, index: ModelIndex, intact: Collection[NodeView]) -> bool:
+    """Return whether an optimizer may have folded a node into a layer next to it, which then is not ``intact``."""
     stored = (value for value in node.present_inputs if index.is_constant(value))
-    return node.is_op(*_FOLDABLE) and any(map(index.is_float, stored))
+    before = [value.producer for value in node.present_inputs if value.producer is not None]
+    beside = [*before, *(use.node for value in node.present_outputs for use in value.uses)]
+    has_layer = any(each not in intact and ops.traits(each).is_layer for each in beside)
+    return node.is_op(*_FOLDABLE) and has_layer and any(map(index.is_float, stored))
 
 
 def _computing(index: ModelIndex) -> Iterator[NodeView]:
