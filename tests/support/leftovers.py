@@ -20,8 +20,8 @@ GRACE_SECONDS = 5.0
 """How long a process may take to end after the last test."""
 
 
-OF_LIBRARIES = {"dask-scratch-space"}
-"""Dask leaves this in the folder for temporary files."""
+OF_LIBRARIES = "dask-scratch-space", ".org.chromium."
+"""How the names begin of what Dask and sometimes Chromium leave in the folder for temporary files."""
 
 
 def set_signals() -> None:
@@ -67,4 +67,5 @@ class Leftovers:
             if each.status == psutil.CONN_LISTEN:
                 yield f"port {each.laddr.port}, which still listens"
         gc.collect()  # some files go with the object that reads them
-        yield from (f"temporary file {path.name}" for path in self._folder.iterdir() if path.name not in OF_LIBRARIES)
+        ours = (path.name for path in self._folder.iterdir() if not path.name.startswith(OF_LIBRARIES))
+        yield from (f"temporary file {name}" for name in ours)
