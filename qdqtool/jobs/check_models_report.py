@@ -53,11 +53,9 @@ class ChecksReport(Report):
 
     def document(self) -> dict[str, Any]:
         """Return the keys of the JSON report: the report of each model is a document of its own."""
+        names = [each.name for each in fields(ModelCheck)]
         models = [
-            {
-                **{each.name: getattr(model, each.name) for each in fields(model)},
-                "report": model.report and model.report.document(),
-            }
+            {name: getattr(model, name) for name in names} | {"report": model.report and model.report.document()}
             for model in self.models
         ]
         return {**Report.document(self), "models": models}

@@ -208,7 +208,7 @@ def _listed(table: Mapping[str, Any], folder: Path, known: Mapping[str, Option])
         values |= read([option], {option.name: _word(key, option, value, folder)}, COMMAND_LINE)
     model = table.get("model")
     if not isinstance(model, str):
-        raise UsageError(f"model is {model!r}; expected the path of a model", hint=LIST_HINT)
+        raise UsageError(f"'model' is {'absent' if model is None else repr(model)}; expected a path", hint=LIST_HINT)
     return ListedModel(model=folder / model, values=values)
 
 

@@ -80,7 +80,7 @@ def test_every_option_that_writes_no_file_can_be_given(folder: Path):
         (f'{MODEL}data = "own.py"\n', "data names the script own.py"),
         (f'{MODEL}save-outputs = "o.npz"\n', "save-outputs would write a file; a settings file must not write files"),
         (f'{MODEL}preview = "p.png"\n', "preview would write a file"),
-        ("[[check]]\nmin-sqnr = 20\n", "[[check]] 1: model is None; expected the path of a model"),
+        ("[[check]]\nmin-sqnr = 20\n", "[[check]] 1: 'model' is absent; expected a path"),
         (f'{MODEL}[[check]]\nmodel = "./int8.onnx"\n', "[[check]] 2: model 'int8.onnx' is already in [[check]] 1"),
         ('check = "int8.onnx"\n', "Expected 'array'"),
     ],

@@ -228,6 +228,10 @@ class OutputCheck:
         """Whether there is a baseline that has NaN and infinities at the same places."""
         return self.baseline is not None and self.deviation.error.nonfinite_mismatches == 0
 
+    def is_worst(self, number: int) -> bool:
+        """Whether no sample so far is further from the baseline."""
+        return [each.number for each in self.deviation.samples.worst[:1]] == [number]
+
     def add(self, actual: Array | None, expected: Array | None, origin: SampleOrigin) -> None:
         """Count one sample: the output, and the baseline's.
 

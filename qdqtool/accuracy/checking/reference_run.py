@@ -86,7 +86,7 @@ class CheckJob:
         self.nonfinite_origin = ""
         self.distinct: set[bytes] = set()
         self.float_form: FloatForm | None = None
-        self._first: list[tuple[Sample, Mapping[str, Array]]] = []
+        self._kept: list[tuple[Sample, Mapping[str, Array]]] = []
         self.sinks = OutputSinks(options, self.outputs, metric)
         self._profile = options.profile
         self._constant = ConstantNodes(index, self.checks)
@@ -113,7 +113,7 @@ class CheckJob:
         self._add_constants()
         if self.baseline is not None and self.checks:
             found, limits = [each.counterpart for each in self.boundaries], (self.gates.max_weight_steps, is_random)
-            self.float_form = compare_float_form(self.index, self.baseline, (found, self.lonely), limits, self._first)
+            self.float_form = compare_float_form(self.index, self.baseline, (found, self.lonely), limits, self._kept)
 
     @property
     def clipping(self) -> dict[QdqNode, float]:
@@ -148,13 +148,13 @@ class CheckJob:
         floats = watcher.run_baseline(sample)
         found, wanted = self._add_outputs(origin, watcher, results, floats)
         self.sinks.add(sample, origin, found, wanted)
-        self._first += [(sample, wanted)] if len(self._first) < SAMPLES else []
+        if len(self._kept) < SAMPLES or any(output.is_worst(origin.number) for output in self.outputs):
+            self._kept = [*self._kept[: SAMPLES - 1], (sample, wanted)]
         if self.unrepeated is None:
             self.unrepeated = tuple(unrepeated(self.outputs, *watcher.run_again(sample, results, floats)))
-        if watcher.baseline is not None:
-            for check in self._running:
-                if check.entry in self._boundary_of:
-                    self._add_boundary(self._boundary_of[check.entry], watcher, run, floats)
+        for check in self._running if watcher.baseline is not None else ():
+            if check.entry in self._boundary_of:
+                self._add_boundary(self._boundary_of[check.entry], watcher, run, floats)
         if not self.nonfinite_origin and any(output.nonfinite for output in self.outputs):
             bad = [output.value for output in self.outputs if output.nonfinite]
             self.nonfinite_origin = first_nonfinite(self.index, sample, bad)

@@ -111,6 +111,8 @@ def _skipped(node: NodeView, value: Value | None, reason: str) -> NotObserved:
 def _warnings(job: CheckJob) -> Iterator[str]:
     if not job.checks and job.split is None:
         yield "the model has no QuantizeLinear or DequantizeLinear: only its outputs were checked"
+    if job.float_form is not None and job.float_form.unknown:
+        yield f"constants and graph were not compared with the baseline: {job.float_form.unknown}"
     if job.sinks.saved is not None and not job.gates.bounds_outputs():
         yield (
             "no limit was given for the saved outputs: only an error as large as the output fails "

@@ -42,7 +42,7 @@ from qdqtool.models.transforms.strip_edits import StripEdits
 from qdqtool.numerics.dtypes import FLOAT64, Array
 
 SAMPLES = 2
-"""Number of samples that both models compute."""
+"""Number of samples that both models compute: the first, and the one that lost most, where a fault shows best."""
 
 SAME_DB = 60.0
 """Lowest SQNR of two models that compute the same in float32 (docs/developers/measurements.md)."""
@@ -262,8 +262,8 @@ def _decibels(error: AccumulatedError) -> float:
 def _is_foldable(node: NodeView, index: ModelIndex, intact: Collection[NodeView]) -> bool:
     """Return whether an optimizer may have folded a node into a layer next to it, which then is not ``intact``."""
     stored = (value for value in node.present_inputs if index.is_constant(value))
-    before = [value.producer for value in node.present_inputs if value.producer is not None]
-    beside = [*before, *(use.node for value in node.present_outputs for use in value.uses)]
+    beside = [use.node for value in node.present_outputs for use in value.uses]
+    beside += [value.producer for value in node.present_inputs if value.producer is not None]
     has_layer = any(each not in intact and ops.traits(each).is_layer for each in beside)
     return node.is_op(*_FOLDABLE) and has_layer and any(map(index.is_float, stored))
 

@@ -30,7 +30,7 @@ def ran(
 ) -> CheckJob:
     fed = [{"x": np.asarray(sample, np.float32)} for sample in samples]
     index = ModelIndex.of(baseline) if baseline is not None else None
-    job = CheckJob(ModelIndex.of(model), index, CheckOptions())
+    job = CheckJob(ModelIndex.of(model), index, CheckOptions(), None)
     job.run(Feeds(fed, DataDescription("a test", len(fed), seed, {})), progress)
     return job
 
@@ -208,7 +208,7 @@ def test_a_q_whose_data_or_scale_cannot_be_read_is_not_checked(data: str, scale:
     """In a body, a tensor whose type nothing tells cannot be returned."""
     model = text_model(HIDDEN.replace("DATA", data).replace("SCALE", scale))
     baseline = text_model(PLAIN.replace("DATA", data))
-    job = CheckJob(ModelIndex.of(model), ModelIndex.of(baseline), CheckOptions())
+    job = CheckJob(ModelIndex.of(model), ModelIndex.of(baseline), CheckOptions(), None)
     samples = [{"x": np.float32([1, 2]), "c": np.array(True)}]
     job.run(Feeds(samples, DataDescription("a test", 1, None, {})))
     found, is_seen = checks(job), data == scale == ABS

@@ -40,7 +40,7 @@ def negation(shape: tuple[int | str, ...] = ("n",)) -> Model:
 def job_of(model: Model, baseline: Model | None = None, options: CheckOptions | None = None) -> CheckJob:
     """A check before its first sample."""
     index = ModelIndex.of(model)
-    return CheckJob(index, ModelIndex.of(baseline) if baseline is not None else None, options or CheckOptions())
+    return CheckJob(index, ModelIndex.of(baseline) if baseline is not None else None, options or CheckOptions(), None)
 
 
 def told(job: CheckJob, *, seed: int | None = None) -> CheckReport:

@@ -5,11 +5,11 @@ import json
 import pytest
 from click.testing import CliRunner, Result
 
-from qdqtool.cli.commands.explain import command
+from qdqtool.cli import command
 
 
 def explain(*words: str) -> Result:
-    return CliRunner().invoke(command, words)
+    return CliRunner().invoke(command, ["explain", *words])
 
 
 def test_a_rule_is_found_by_code_name_and_page():

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from qdqtool.cli.commands.merge import command
+from qdqtool.cli import command
 from qdqtool.jobs import merge as job
 
 
@@ -17,7 +17,7 @@ def test_shards_and_output_reach_the_job(monkeypatch: pytest.MonkeyPatch):
         return job.MergeReport(output=str(output), shards=("a",), method="max", samples=1, tensors=1, unseen=0)
 
     monkeypatch.setattr(job, "merge_to_file", merge_to_file)
-    done = CliRunner().invoke(command, ["a.json", "b.json", "-o", "r.json"])
+    done = CliRunner().invoke(command, ["merge", "a.json", "b.json", "-o", "r.json"])
 
     assert (done.exit_code, seen) == (0, [((Path("a.json"), Path("b.json")), Path("r.json"))])
     assert "wrote r.json" in done.output
@@ -27,6 +27,6 @@ def test_shards_and_output_reach_the_job(monkeypatch: pytest.MonkeyPatch):
     ("words", "hint"), [(["-o", "r.json"], "Missing argument 'SHARD...'"), (["a.json"], "Missing option '-o'")]
 )
 def test_missing_words_are_wrong_usage(words: list[str], hint: str):
-    done = CliRunner().invoke(command, words)
+    done = CliRunner().invoke(command, ["merge", *words])
     assert done.exit_code == 2
     assert hint in done.output

@@ -138,11 +138,9 @@ def _bounded(index: ModelIndex, value: Value | None) -> NodeView | None:
 
 def _too_narrow(index: ModelIndex, error: PairError) -> str:
     """Return that a range clips most values that an operator can make, on any data; empty if it does not."""
-    node = _bounded(index, error.entry.data)
-    if node is None:
+    node, bound, top = _bounded(index, error.entry.data), bound_of(index, error.entry.data), _top(error)
+    if node is None or bound is None:
         return ""
-    bound, top = ops.traits(node).bound, _top(error)
-    assert bound is not None
     if top >= bound * (LEAST_HELD_OF_MANY if ops.traits(node).softmax else LEAST_HELD):
         return ""
     return f"{_place(error)}: its codes end at {top:.3g}, and {node.op_type} '{node.label}' reaches {bound:g}"

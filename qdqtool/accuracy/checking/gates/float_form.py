@@ -9,24 +9,23 @@ from qdqtool.errors import plural
 
 
 def results(evidence: Evidence) -> Iterator[GateResult]:
-    """Report constants that differ from the baseline's and change its outputs, then graphs that differ."""
+    """Report constants that differ from the baseline's and change its outputs, or graphs that differ."""
     form = evidence.job.float_form
-    if form is None:
+    if form is None or form.unknown:
         return
-    skipped = form.unknown or ("the graphs differ" if form.structure else "")
     corrected = f"{form.corrected} corrected or rounded" if form.corrected else "no difference that matters"
-    faults = plural(len(form.constants), "fault") if form.constants else corrected
-    yield GateResult.of(
-        name="constants",
-        requires="float constants are the baseline's, or biases corrected by the error of their layer",
-        failures=(f"{line} (trained again? --max-weight-steps inf skips this gate)" for line in form.constants),
-        warnings=(f"{line}; give --data, which shows whether it is a correction" for line in form.doubtful),
-        detail=f"SKIPPED: {skipped}" if skipped else faults,
-    )
+    if not form.structure:
+        yield GateResult.of(
+            name="constants",
+            requires="float constants are the baseline's, or biases corrected by the error of their layer",
+            failures=(f"{line} (trained again? --max-weight-steps inf skips this gate)" for line in form.constants),
+            warnings=(f"{line}; give --data, which shows whether it is a correction" for line in form.doubtful),
+            detail=plural(len(form.constants), "fault") if form.constants else corrected,
+        )
     same = "every output is equal" if math.isinf(form.lowest_db) else f"worst output {form.lowest_db:.1f} dB"
     yield GateResult.of(
         name="structure",
         requires="without Q and DQ, the model computes the baseline",
         failures=[f"without Q and DQ, {form.structure}"] if form.structure else (),
-        detail=f"SKIPPED: {form.unknown}" if form.unknown else "the graphs differ" if form.structure else same,
+        detail="the graphs differ" if form.structure else same,
     )

@@ -69,10 +69,10 @@ def _quantized_failures(quantized: list[PairError]) -> Iterator[str]:
 
 def _packed_failures(packed: list[Boundary], limit: float | None) -> Iterator[str]:
     for boundary in packed:
+        place = f"weight '{boundary.baseline.name}', packed at '{boundary.entry.node.label}'"
         if limit is not None and boundary.is_unexplained:
-            yield _failure(boundary, limit)
+            yield f"{place}: {_distance(boundary, limit)}"
         elif boundary.fit is not None and misses(boundary.fit):
-            place = f"weight '{boundary.baseline.name}', packed at '{boundary.entry.node.label}'"
             yield f"{place}: {boundary.fit.describe()}"
 
 
@@ -94,12 +94,9 @@ def _detail(weights: _Weights, failures: int) -> str:
     return f"{found}; data chose the codes of {by_data}" if by_data else found
 
 
-def _failure(boundary: Boundary, limit: float) -> str:
-    return (
-        f"weight '{boundary.baseline.name}', packed at '{boundary.entry.node.label}': {boundary.bad_weights} of "
-        f"{boundary.error.elements} elements are further than {limit:g} steps from the baseline, the worst "
-        f"{boundary.worst_weight}; {_on_data(boundary)}"
-    ).removesuffix("; ")
+def _distance(boundary: Boundary, limit: float) -> str:
+    far = f"{boundary.bad_weights} of {boundary.error.elements} elements are further than {limit:g} steps"
+    return f"{far} from the baseline, the worst {boundary.worst_weight}; {_on_data(boundary)}".removesuffix("; ")
 
 
 def _on_data(boundary: Boundary) -> str:
