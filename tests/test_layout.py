@@ -72,7 +72,7 @@ NO_MODULE = {
     "reports/schemas/test_stability": "names that scripts rely on",
     "test_layout": "the layout",
     "test_public_api": "every __all__",
-    "models/transforms/float16/test_random_graphs": "conversion to float16 as a whole",
+    "models/transforms/half/test_random_graphs": "conversion to float16 as a whole",
 }
 """Tests of more than one module, with what they are of. A test named after its folder is such a test too."""
 

@@ -18,6 +18,48 @@ class WeightStorage(enum.Enum):
     QDQ = "qdq"
 
 
+class HalfType(enum.Enum):
+    """A float type of 16 bits: ``fp16`` is ONNX's FLOAT16, ``bf16`` its BFLOAT16."""
+
+    FP16 = "fp16"
+    BF16 = "bf16"
+
+    @property
+    def onnx_name(self) -> str:
+        """ONNX's name of the type, in lower case."""
+        return "float16" if self is HalfType.FP16 else "bfloat16"
+
+    @property
+    def elem_type(self) -> int:
+        """``TensorProto.DataType`` of the type."""
+        return 10 if self is HalfType.FP16 else 16
+
+    @property
+    def finite(self) -> float:
+        """The largest finite value."""
+        return 65504.0 if self is HalfType.FP16 else (2 - 2.0**-7) * 2.0**127
+
+    @property
+    def largest(self) -> float:
+        """Largest measured magnitude of a tensor of this type; the factor of 4 is a reserve for data not measured."""
+        return self.finite / 4
+
+    @property
+    def normal(self) -> float:
+        """The smallest normal value. Smaller values have fewer bits, and hardware may flush them to zero."""
+        return 2.0**-14 if self is HalfType.FP16 else 2.0**-126
+
+    @property
+    def tiniest(self) -> float:
+        """The smallest value above zero."""
+        return 2.0**-24 if self is HalfType.FP16 else 2.0**-133
+
+    @property
+    def integers(self) -> int:
+        """The largest integer up to which every integer is a value."""
+        return 2048 if self is HalfType.FP16 else 256
+
+
 class Profile(enum.Enum):
     """The configuration of an ONNX Runtime session; :mod:`qdqtool.models.running.ort_cpu` describes each profile."""
 

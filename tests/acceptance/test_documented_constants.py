@@ -19,8 +19,8 @@ from qdqtool.linting.repair import places
 from qdqtool.linting.rules import unfillable_range
 from qdqtool.models.graph.index import folders
 from qdqtool.models.graph.io import load, model_file
+from qdqtool.models.options import HalfType
 from qdqtool.models.running import own_evaluator
-from qdqtool.models.transforms.float16 import magnitudes
 from qdqtool.numerics import counting, gptq, kernels
 from qdqtool.quantization.cluster import collector, connection, model_files
 from qdqtool.quantization.planning.placement import weight_only
@@ -121,7 +121,7 @@ FACTS = {
     "reference/numerics": (
         f"damping d = {gptq.DAMPING}",
         f"= {((1 + gptq.DAMPING) / gptq.DAMPING) ** 0.5 / 2:.2f} steps",
-        f"float16 ends at {magnitudes.FINITE:g}",
+        f"float16 ends at {HalfType.FP16.finite:g}",
     ),
     "reference/python": (f"after {spool.MOST_ITEMS:,} items, and any iterable after {spool.MOST_BYTES >> 30} GiB",),
 }

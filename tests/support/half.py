@@ -11,21 +11,22 @@ from onnx import TensorProto
 
 from qdqtool.models.graph.io.save import inlined
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.float16 import Float16Conversion, convert_to_float16
+from qdqtool.models.options import HalfType
+from qdqtool.models.transforms.half import HalfConversion, convert_to_half
 from qdqtool.models.transforms.taps import TensorKey
 
 Arrays = dict[str, NDArray[Any]]
 
 
 def in_half(
-    model: onnx.ModelProto, measured: Mapping[TensorKey, float] | None = None
-) -> tuple[onnx.ModelProto, Float16Conversion]:
+    model: onnx.ModelProto, measured: Mapping[TensorKey, float] | None = None, half: HalfType = HalfType.FP16
+) -> tuple[onnx.ModelProto, HalfConversion]:
     """The converted model as it would be written, and what was done."""
-    half = convert_to_float16(Model(model), measured)
-    written = inlined(half.model)
+    converted = convert_to_half(Model(model), half, measured)
+    written = inlined(converted.model)
     assert written is not None
     require_valid(written)
-    return written, half.report
+    return written, converted.report
 
 
 def require_valid(model: onnx.ModelProto) -> None:

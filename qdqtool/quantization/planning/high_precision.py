@@ -19,10 +19,10 @@ from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, Notes
 from qdqtool.models.graph.io.tensors import iter_tensors
 from qdqtool.models.graph.model import Model, Transformed
-from qdqtool.models.options import Profile
+from qdqtool.models.options import HalfType, Profile
 from qdqtool.models.running.observer import Observer, is_fed
-from qdqtool.models.transforms.float16 import convert_to_float16
-from qdqtool.models.transforms.float16.magnitudes import largest
+from qdqtool.models.transforms.half import convert_to_half
+from qdqtool.models.transforms.half.magnitudes import largest
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics.derive import ScaleRule, round_scale
@@ -65,7 +65,7 @@ def round_given(scale: Array, dtype: np.dtype[np.generic], high_precision: HighP
 
 
 SAMPLES = CHUNK
-"""Largest number of samples to run. ``float16.magnitudes.LARGEST`` leaves a margin for the remaining samples."""
+"""Largest number of samples to run. ``HalfType.largest`` leaves a margin for the remaining samples."""
 
 
 def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:
@@ -117,7 +117,7 @@ def ready_for(model: Model, high_precision: HighPrecision) -> Transformed[None]:
 def lower(quantized: Model, measured: Mapping[TensorKey, float]) -> Transformed[HighPrecisionReport]:
     """Convert the float nodes of a quantized model to float16."""
     dtype = HighPrecision.FP16.value
-    half = convert_to_float16(quantized, measured)
+    half = convert_to_half(quantized, HalfType.FP16, measured)
     done = half.report
     if not done.nodes and not done.kept:
         note = f"nothing was float32{_types(quantized)}"

@@ -27,9 +27,10 @@ from qdqtool.models.graph.index.view import GraphView
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.model import Model, Transformed, opset_version
+from qdqtool.models.options import HalfType
 from qdqtool.models.payload import Payload
 from qdqtool.models.transforms.batchnorm import fold_batchnorm
-from qdqtool.models.transforms.float16 import convert_to_float16
+from qdqtool.models.transforms.half import convert_to_half
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.models.transforms.rescaling_points import PointKind, find_rescaling_points
 from qdqtool.models.transforms.specialize import specialize
@@ -112,7 +113,7 @@ def _without_unused(model: Model) -> Transformed[Any]:
 
 
 TRANSFORMS: dict[str, Callable[[Model], Transformed[Any]]] = {
-    "convert_to_float16": convert_to_float16,
+    "convert_to_half": lambda model: convert_to_half(model, HalfType.FP16),
     "fold_batchnorm": fold_batchnorm,
     "lower": lambda model: lower(model, {}),
     "rescale": _rescaled,

@@ -21,7 +21,8 @@ from qdqtool.models import ops, targets
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops.support.imposed_bounds import absorbs_relu
-from qdqtool.models.transforms.float16.magnitudes import Magnitudes, find_infinity_constants
+from qdqtool.models.options import HalfType
+from qdqtool.models.transforms.half.magnitudes import Magnitudes, find_infinity_constants
 from qdqtool.models.transforms.rescaling_points import PointKind, find_rescaling_points
 from qdqtool.models.transforms.taps import tensor_key
 from qdqtool.quantization.planning.high_precision import measure_magnitudes
@@ -152,7 +153,7 @@ def test_what_stands_for_infinity_is_found_in_front_of_it(op_type: str):
     mask = {"moved": np.full_like(case.x, -1e9)}
     behind = [helper.make_node("Add", ["x", "y0"], ["scores"]), helper.make_node("Softmax", ["scores"], ["y"])]
     index = ModelIndex.of(network(case, [], behind, mask, "y"))
-    assert index.view.main.values["moved"] in find_infinity_constants(index).roots
+    assert index.view.main.values["moved"] in find_infinity_constants(index, HalfType.FP16).roots
 
 
 @pytest.mark.parametrize("op_type", stated("carries_indices"))

@@ -1,4 +1,4 @@
-"""Find the operands of a node that may be float16, by the ONNX definition of the operator and by its meaning."""
+"""Find the operands of a node that may be half precision, by the ONNX definition of the operator and by its meaning."""
 
 import enum
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from qdqtool.models.graph.index.signature import signature_of
 from qdqtool.models.graph.index.types import TensorTypes
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.scope import node_bodies
+from qdqtool.models.options import HalfType
 
 
 class TypeRule(enum.Enum):
@@ -32,8 +33,8 @@ class Operands:
 
     Attributes:
         kind: How their type is determined.
-        inputs: Positions of inputs that may be float16.
-        outputs: Positions of outputs that may be float16.
+        inputs: Positions of inputs that may be half precision.
+        outputs: Positions of outputs that may be half precision.
         problem: Why no operand may be float16; empty if one may.
     """
 
@@ -43,7 +44,7 @@ class Operands:
     problem: str = ""
 
 
-def operands_of(node: NodeView, types: TensorTypes) -> Operands | None:
+def operands_of(node: NodeView, types: TensorTypes, half: HalfType) -> Operands | None:
     """Return the float32 operands of a node, or None if it has none or is a Constant."""
     reads = [index for index, value in enumerate(node.inputs) if value is not None and is_float32(value, types)]
     makes = [index for index, value in enumerate(node.outputs) if value is not None and is_float32(value, types)]
@@ -56,7 +57,7 @@ def operands_of(node: NodeView, types: TensorTypes) -> Operands | None:
     problem = _problem(node, types)
     if problem:
         return Operands(TypeRule.COMPUTES, problem=problem)
-    return _of_operator(node, reads, makes)
+    return _of_operator(node, reads, makes, half)
 
 
 def is_float32(value: Value, types: TensorTypes) -> bool:
@@ -77,20 +78,21 @@ def _of_maker(reads: Sequence[int], makes: Sequence[int]) -> Operands:
     return Operands(TypeRule.FOLLOWS, inputs=frozenset({0}))
 
 
-def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int]) -> Operands:
+def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int], half: HalfType) -> Operands:
     signature = signature_of(node.op_type, node.scope.opset)
     assert signature is not None
     kept = ops.traits(node).float32_inputs
     allowed = {
         index: formal
         for index in reads
-        if index not in kept and (formal := signature.operand(index)) and TensorProto.FLOAT16 in formal.types
+        if index not in kept and (formal := signature.operand(index)) and half.elem_type in formal.types
     }
     tied = {formal.variable for formal in allowed.values()}
     # For other operators, an attribute sets the type of an output.
     outputs = {index for index in makes if (made := signature.result(index)) and made.variable in tied}
     if not allowed:
-        return Operands(TypeRule.COMPUTES, problem=f"ONNX defines {node.op_type} for float32 and not for float16")
+        problem = f"ONNX defines {node.op_type} for float32 and not for {half.onnx_name}"
+        return Operands(TypeRule.COMPUTES, problem=problem)
     alone = len(reads) == len(allowed) == 1 and not makes
     return Operands(TypeRule.FOLLOWS if alone else TypeRule.COMPUTES, frozenset(allowed), frozenset(outputs))
 

@@ -2,6 +2,7 @@
 
 import struct
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -9,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from onnx import TensorProto, helper, numpy_helper, parser
-from support.half import in_half, outputs_of, sqnr_db
-from support.small import make_model
+from support.half import in_half, outputs_of, sqnr_db, types_of
+from support.small import conv_model, make_model
 
 from qdqtool.models.graph.io.save import inlined
 from qdqtool.models.graph.io.tensors import is_pending
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.float16 import convert_to_float16
-from qdqtool.models.transforms.float16.edits import rounded
+from qdqtool.models.options import HalfType
+from qdqtool.models.transforms.half import convert_to_half
+from qdqtool.models.transforms.half.edits import rounded
 
 FEW_ROUNDINGS = 50.0
 SHOWN = ("to", "output_dtype", "axis", "block_size")
@@ -150,6 +152,34 @@ TYPED = """g (float[4] x) => (float[4] y) <float s = {0.0625}, int8 z = {0}, flo
     q = QuantizeLinear (x, s, z) d = DequantizeLinear <output_dtype = 1> (q, s, z) READERS }"""
 
 
+def test_a_pair_whose_scale_has_no_equal_in_half_precision_keeps_it_between_casts() -> None:
+    """Codes hold for their scale, and ONNX Runtime has no QuantizeLinear with two float types."""
+    text = """g (float[4] x) => (float[4] y) <float s = {SCALE}, int8 z = {0}> {
+        a = Sigmoid (x) q = QuantizeLinear (a, s, z) d = DequantizeLinear (q, s, z) y = Tanh (d) }"""
+    model = model_of(text.replace("SCALE", "0.1"))
+    written = require_valid_half(model)
+    assert lines(written) == [
+        "x_float16 = Cast(x) to=10",
+        "a = Sigmoid(x_float16)",
+        "a_float32 = Cast(a) to=1",
+        "q = QuantizeLinear(a_float32, s, z)",
+        "d = DequantizeLinear(q, s, z)",
+        "d_float16 = Cast(d) to=10",
+        "y_float16 = Tanh(d_float16)",
+        "y = Cast(y_float16) to=1",
+    ]
+    assert constants(written) == constants(model)
+    require_same(model, written)
+    assert "a_float32" not in str(lines(in_half(model_of(text.replace("SCALE", "0.125")))[0]))
+
+
+def require_valid_half(model: onnx.ModelProto) -> onnx.ModelProto:
+    written = inlined(convert_to_half(Model(model), HalfType.FP16).model)
+    assert written is not None
+    onnx.checker.check_model(written, full_check=True)
+    return written
+
+
 def test_a_stated_output_type_is_changed_instead_of_the_scale() -> None:
     model = model_of(TYPED.replace("READERS", "y = Sigmoid (d)"), 23)
     written, _ = in_half(model)
@@ -219,7 +249,7 @@ MEASURED_SCALE = """g (float[4] x) => (float[4] y) <float step = {0.0078125}, in
 
 def converted(model: onnx.ModelProto) -> onnx.ModelProto:
     """The written model where a Cast may stand behind a DQ: that of a computed scale keeps float32 below opset 23."""
-    written = inlined(convert_to_float16(Model(model)).model)
+    written = inlined(convert_to_half(Model(model), HalfType.FP16).model)
     assert written is not None
     onnx.shape_inference.infer_shapes(written, check_type=True, strict_mode=True)
     return written
@@ -308,7 +338,7 @@ def test_constants_of_nodes_are_rounded_too() -> None:
 def test_large_constants_are_converted_when_they_are_saved(size: int, pending: bool) -> None:
     weight = np.random.default_rng(5).standard_normal(size).astype(np.float32)
     nodes = [helper.make_node("Sigmoid", ["x"], ["s"]), helper.make_node("Mul", ["s", "w"], ["y"])]
-    half = convert_to_float16(Model(make_model(nodes, {"x": (size,)}, {"y": (size,)}, {"w": weight})))
+    half = convert_to_half(Model(make_model(nodes, {"x": (size,)}, {"y": (size,)}, {"w": weight})), HalfType.FP16)
     (tensor,) = half.model.proto.graph.initializer
     assert is_pending(tensor) == pending
     assert {name: payload.nbytes for name, payload in half.model.payloads.items()} == (
@@ -356,7 +386,7 @@ def test_a_node_that_lacks_an_operand_does_no_harm(
         helper.make_node("Neg", ["a"], ["y"]),
     ]
     model = make_model(nodes, {"x": (4,)}, {"y": (4,)}, {"s": np.float32(0.5), "codes": np.int8([1, 2])})
-    assert set(written) <= set(lines(convert_to_float16(Model(model)).model.proto))
+    assert set(written) <= set(lines(convert_to_half(Model(model), HalfType.FP16).model.proto))
 
 
 def by_struct(number: float) -> float:
@@ -374,18 +404,35 @@ def test_constants_are_rounded_to_the_nearest(array: np.ndarray) -> None:
     lost = any(array) and not any(expected)
     if lost:
         expected = [float(np.sign(each)) * 2.0**-24 for each in array]
-    found = rounded(array)
+    found = rounded(array, HalfType.FP16)
     assert found.dtype == np.float16
     assert found.tolist() == expected
     clipped = np.clip(array, np.float32(-16376), np.float32(16376))
-    assert rounded(array, clipped=True).tolist() == (expected if lost else [by_struct(float(each)) for each in clipped])
+    assert rounded(array, HalfType.FP16, clipped=True).tolist() == (
+        expected if lost else [by_struct(float(each)) for each in clipped]
+    )
 
 
 @pytest.mark.parametrize("tiny", [[1e-12], [-1e-12, 0], [1e-12, -1e-9]])
 def test_numbers_that_would_all_vanish_become_the_smallest(tiny: list[float]) -> None:
-    found = rounded(np.float32(tiny))
+    found = rounded(np.float32(tiny), HalfType.FP16)
     assert found.tolist() == [float(np.sign(each)) * 2.0**-24 for each in tiny]
 
 
 def test_some_numbers_may_vanish_beside_others() -> None:
-    assert rounded(np.float32([1, 1e-12, 0])).tolist() == [1, 0, 0]
+    assert rounded(np.float32([1, 1e-12, 0]), HalfType.FP16).tolist() == [1, 0, 0]
+
+
+def test_constants_of_bfloat16_are_rounded_as_ml_dtypes_does_and_none_vanishes_alone() -> None:
+    found = rounded(np.float32([3.4e38, 1 + 2.0**-8, 1 + 3 * 2.0**-8, -3.4e38]), HalfType.BF16)
+    assert found.dtype == ml_dtypes.bfloat16
+    assert found.astype(float).tolist() == [np.inf, 1, 1 + 2.0**-6, -np.inf]
+    assert rounded(np.float32([3.4e38]), HalfType.BF16, clipped=True).astype(float) < HalfType.BF16.finite / 3
+    assert rounded(np.float32([0, -1e-45]), HalfType.BF16).astype(float).tolist() == [0, -HalfType.BF16.tiniest]
+
+
+def test_a_network_in_bfloat16_is_valid_from_cast_to_cast() -> None:
+    written, half = in_half(conv_model(22), half=HalfType.BF16)
+    assert (half.nodes, half.kept, half.casts) == (3, (), 2)
+    types = types_of(written)
+    assert {types[name] for each in written.graph.node if each.op_type != "Cast" for name in each.input} == {"BFLOAT16"}

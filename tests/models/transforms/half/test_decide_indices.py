@@ -6,8 +6,9 @@ from onnx import TensorProto, helper, parser
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.float16.decide import index_arithmetic
-from qdqtool.models.transforms.float16.operands import operands_of
+from qdqtool.models.options import HalfType
+from qdqtool.models.transforms.half.decide import index_arithmetic
+from qdqtool.models.transforms.half.operands import operands_of
 
 GRAPH = """<ir_version: 10, opset_import: ["": 21, "mine": 1]>
 g (float[2] x, float[2,2] m, int64[2] i, float[1,1,2,2] image, bool flag) => (float[2] y)
@@ -19,7 +20,9 @@ def found(nodes: str, outputs: str = "") -> set[str]:
     model = parser.parse_model(f"{GRAPH} {{ {nodes} }}")
     model.graph.output.extend(helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs.split())
     index = ModelIndex.of(Model(onnx.shape_inference.infer_shapes(model)))
-    operands = {node: own for node in index.view.nodes() if (own := operands_of(node, index.types)) is not None}
+    operands = {
+        node: own for node in index.view.nodes() if (own := operands_of(node, index.types, HalfType.FP16)) is not None
+    }
     return {node.key[0] for node in index_arithmetic(index.view, operands)}
 
 

@@ -1,4 +1,4 @@
-"""Turn decisions into edits: float16 constants, Casts where types meet, and scales in the type of their Q/DQ pair."""
+"""Turn decisions into edits: constants of the type, Casts where types meet, and scales in the type of their pair."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,17 +22,17 @@ from qdqtool.models.graph.index.constants import Array
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView, Use, Value
 from qdqtool.models.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
+from qdqtool.models.options import HalfType
 from qdqtool.models.payload import Payload
-from qdqtool.models.transforms.float16.decide import Decisions
-from qdqtool.models.transforms.float16.magnitudes import LARGEST, TINIEST
-from qdqtool.models.transforms.float16.operands import TypeRule, is_float32
+from qdqtool.models.transforms.half.decide import DTYPES, Decisions
+from qdqtool.models.transforms.half.operands import TypeRule, is_float32
 
 _SMALL = 1 << 10
 """Constants with at most this many elements are converted immediately, larger ones while the model is saved."""
 
 
 @dataclass(slots=True)
-class Float16Edits:
+class HalfEdits:
     """Builds the edits of a model.
 
     Attributes:
@@ -46,11 +46,13 @@ class Float16Edits:
     casts: int = 0
     _namer: Namer = field(init=False)
     _dead: DeadCode = field(init=False)
+    _half_type: HalfType = field(init=False)
     _constants: dict[Value, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._namer = Namer(self.decisions.index.view)
         self._dead = DeadCode(self.decisions.index.view)
+        self._half_type = self.decisions.half
 
     def add_all(self) -> None:
         """Add the edits of every node and tensor."""
@@ -73,7 +75,7 @@ class Float16Edits:
             self._convert_full(value)
 
     def _convert_constant(self, value: Value) -> None:
-        """Give float16 consumers a constant of their own; the float32 constant is removed if no consumer is left."""
+        """Give half-precision consumers their own constant; the float32 one is removed if no consumer is left."""
         # The constant that a Q reads stays float32, so that the codes are those of the original value.
         for use in value.uses:
             if self.decisions.wants_half(use):
@@ -84,9 +86,9 @@ class Float16Edits:
         self._dead.drop_use(use.node, use.index)
 
     def _constant(self, value: Value) -> str:
-        """Return the name of the float16 copy of a constant; the copy is made on first use."""
+        """Return the name of the half-precision copy of a constant; the copy is made on first use."""
         if value not in self._constants:
-            name = self._constants[value] = self._namer.tensor(f"{value.name}_float16")
+            name = self._constants[value] = self._namer.tensor(f"{value.name}_{self._half_type.onnx_name}")
             self.edits.append(AddInitializer(value.scope.path, self._half(value, name)))
         return self._constants[value]
 
@@ -96,36 +98,36 @@ class Float16Edits:
         if stored is None or element_count(stored) <= _SMALL:
             array = self.decisions.index.constants.array(value)
             assert array is not None
-            return make_tensor(name, rounded(array, clipped=clipped), TensorProto.FLOAT16)
+            return make_tensor(name, rounded(array, self._half_type, clipped=clipped), self._half_type.elem_type)
 
         def make() -> bytes:
-            return rounded(read_array(model, stored), clipped=clipped).tobytes()
+            return rounded(read_array(model, stored), self._half_type, clipped=clipped).tobytes()
 
         payload = Payload(2 * element_count(stored), make)
-        return pending_tensor(model, name, tuple(stored.dims), TensorProto.FLOAT16, payload)
+        return pending_tensor(model, name, tuple(stored.dims), self._half_type.elem_type, payload)
 
     def _convert_half(self, value: Value) -> None:
-        """Convert a tensor to float16. Float32 consumers get a Cast, and so does a graph output."""
+        """Convert a tensor to half precision. Float32 consumers get a Cast, and so does a graph output."""
         full = [use for use in value.uses if self.decisions.wants_half(use) is False]
         if value in self.decisions.returned:
             self._return(value, full)
             return
-        self.edits.append(SetElementType(value.scope.path, value.name, TensorProto.FLOAT16))
+        self.edits.append(SetElementType(value.scope.path, value.name, self._half_type.elem_type))
         self._feed(full, value, TensorProto.FLOAT)
 
     def _convert_full(self, value: Value) -> None:
-        """Keep a tensor in float32. Float16 consumers get a Cast, or a second DQ if a DQ makes the tensor."""
+        """Keep a tensor in float32. Half-precision consumers get a Cast, or a second DQ if a DQ makes the tensor."""
         half = [use for use in value.uses if self.decisions.wants_half(use)]
         entry = self.decisions.index.qdq.dequantizer_of(value)
         if half and entry is not None and self.decisions.takes_either(entry.node):
             self._dequantize_again(entry, value, half)
         else:
-            self._feed(half, value, TensorProto.FLOAT16)
+            self._feed(half, value, self._half_type.elem_type)
 
     def _return(self, value: Value, full: list[Use]) -> None:
         """Rename the producer's output; a Cast makes the returned tensor, which float32 consumers read too."""
         assert value.producer is not None
-        scope, name = value.scope.path, self._namer.tensor(f"{value.name}_float16")
+        scope, name = value.scope.path, self._namer.tensor(f"{value.name}_{self._half_type.onnx_name}")
         index = list(value.producer.proto.output).index(value.name)
         self.edits.append(RenameOutput(scope, value.producer.key, index, name))
         self._cast(value, name, value.name, TensorProto.FLOAT)
@@ -134,7 +136,8 @@ class Float16Edits:
     def _feed(self, uses: list[Use], value: Value, to: int) -> None:
         """Add one Cast for all given uses of a tensor."""
         if uses:
-            name = self._namer.tensor(f"{value.name}_{'float16' if to == TensorProto.FLOAT16 else 'float32'}")
+            suffix = "float32" if to == TensorProto.FLOAT else self._half_type.onnx_name
+            name = self._namer.tensor(f"{value.name}_{suffix}")
             self._cast(value, value.name, name, to)
             self._let_read(uses, name)
 
@@ -155,12 +158,12 @@ class Float16Edits:
         if entry is not None:
             self._set_type_of_dequantizer(entry)
         elif node.op_type == "Cast":
-            self.edits.append(SetAttribute(node.scope.path, node.key, "to", TensorProto.FLOAT16))
+            self.edits.append(SetAttribute(node.scope.path, node.key, "to", self._half_type.elem_type))
         else:
             filled = node.attribute("value")
             array = np.zeros(1, np.float32) if filled is None else read_array(self.decisions.index.model, filled)
-            half = rounded(array, clipped=output in self.decisions.infinity_constants.roots)
-            tensor = make_tensor("value", half, TensorProto.FLOAT16)
+            half = rounded(array, self._half_type, clipped=output in self.decisions.infinity_constants.roots)
+            tensor = make_tensor("value", half, self._half_type.elem_type)
             self.edits.append(SetAttribute(node.scope.path, node.key, "value", tensor))
 
     def _set_type_of_dequantizer(self, entry: QdqNode) -> None:
@@ -168,7 +171,7 @@ class Float16Edits:
         # A DQ that makes scales sets output_dtype, because its own scale is too small for float16.
         node, decisions = entry.node, self.decisions
         if entry.output_dtype is not None or decisions.index.qdq.makes_scales(entry):
-            self.edits.append(SetAttribute(node.scope.path, node.key, "output_dtype", TensorProto.FLOAT16))
+            self.edits.append(SetAttribute(node.scope.path, node.key, "output_dtype", self._half_type.elem_type))
         elif decisions.is_stored(entry.scale):
             self._set_input(Use(node, 1), self._constant(entry.scale))
 
@@ -177,11 +180,14 @@ class Float16Edits:
         data, scale = entry.data, entry.scale
         if data is None or entry.node.scope.in_function or not self.decisions.is_half(data):
             return
+        # A pair that cannot be half precision reads a Cast of its data.
+        if not self.decisions.takes_either(entry.node):
+            return
         if self.decisions.is_stored(scale):
             self._set_input(Use(entry.node, 1), self._constant(scale))
 
     def _dequantize_again(self, entry: QdqNode, value: Value, uses: list[Use]) -> None:
-        """Add a second DQ of the same codes, with float16 output."""
+        """Add a second DQ of the same codes, with half-precision output."""
         node, inputs = entry.node, list(entry.node.proto.input)
         attributes: dict[str, Any] = {
             attribute.name: onnx.helper.get_attribute_value(attribute) for attribute in node.proto.attribute
@@ -189,29 +195,30 @@ class Float16Edits:
         if entry.output_dtype is None and self.decisions.is_stored(entry.scale):
             inputs[1] = self._constant(entry.scale)
         else:
-            attributes["output_dtype"] = TensorProto.FLOAT16
-        name = self._namer.tensor(f"{value.name}_float16")
+            attributes["output_dtype"] = self._half_type.elem_type
+        name = self._namer.tensor(f"{value.name}_{self._half_type.onnx_name}")
         label = self._namer.node(f"{name}_DequantizeLinear")
         scope, domain = node.scope.path, node.domain
         self.edits.append(AddNode(scope, node.op_type, tuple(inputs), (name,), label, domain, attributes))
         self._let_read(uses, name)
 
 
-def rounded(array: Array, *, clipped: bool = False) -> Array:
-    """Round a constant to float16, half to even.
+def rounded(array: Array, half: HalfType, *, clipped: bool = False) -> Array:
+    """Round a constant to half precision, half to even.
 
     Args:
         array: float32 values.
-        clipped: Whether values beyond :data:`LARGEST` mean infinity and are clipped to it.
+        half: The type of the result.
+        clipped: Whether values beyond its largest magnitude mean infinity and are clipped to it.
 
     Returns:
         The constant. If all its nonzero values would become 0 (such as a small epsilon), they become the smallest
-        positive float16. Otherwise a division by them or by their root would be a division by zero.
+        positive value of the type. Otherwise a division by them or by their root would be a division by zero.
     """
-    values = np.clip(array, -LARGEST, LARGEST) if clipped else array
+    values = np.clip(array, -half.largest, half.largest) if clipped else array
     with np.errstate(over="ignore", under="ignore"):
-        half = values.astype(np.float16)
-    lost = (values != 0) & (half == 0)
+        result = values.astype(DTYPES[half])
+    lost = (values != 0) & (result == 0)
     if np.array_equal(lost, values != 0):
-        half = np.where(lost, np.copysign(np.float16(TINIEST), values.astype(np.float16)), half)
-    return half
+        result = np.where(lost, np.copysign(half.tiniest, values), result).astype(result.dtype)
+    return result

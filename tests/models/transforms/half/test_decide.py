@@ -11,8 +11,9 @@ from support.small import conv_model, make_model
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.float16 import convert_to_float16
-from qdqtool.models.transforms.float16.decide import decide
+from qdqtool.models.options import HalfType
+from qdqtool.models.transforms.half import convert_to_half
+from qdqtool.models.transforms.half.decide import decide
 
 RANDOM = np.random.default_rng(31)
 FEW_ROUNDINGS = 50.0
@@ -44,7 +45,7 @@ def test_a_network_is_float16_from_its_first_cast_to_its_last():
 def test_the_given_model_is_not_changed():
     given = conv_model()
     before = given.SerializeToString()
-    convert_to_float16(Model(given))
+    convert_to_half(Model(given), HalfType.FP16)
     assert given.SerializeToString() == before
 
 
@@ -58,7 +59,7 @@ def test_a_model_without_float32_is_left_alone():
 @pytest.mark.parametrize("flag", [True, False])
 def test_bodies_compute_in_float16_and_hand_over_float32(flag):
     model = rich_model()
-    half = convert_to_float16(Model(model))
+    half = convert_to_half(Model(model), HalfType.FP16)
     converted, feeds = half.model.proto, rich_feeds(flag=flag)
     onnx.checker.check_model(converted, full_check=True)
     expected, found = outputs_of(model, feeds), outputs_of(converted, feeds)
@@ -163,7 +164,7 @@ def test_operators_of_other_domains_keep_their_types():
     model = make_model(nodes, {"x": (2, 2)}, {"y": (2, 2)}, {})
     model.graph.value_info.append(helper.make_tensor_value_info("b", TensorProto.FLOAT, (2, 2)))
     model.opset_import.add(domain="com.microsoft", version=1)
-    half = convert_to_float16(Model(model))
+    half = convert_to_half(Model(model), HalfType.FP16)
     assert kept(half.report)["b"].startswith("it is not an ONNX operator")
     x = {"x": floats(2, 2)}
     assert sqnr_db(outputs_of(model, x)["y"], outputs_of(half.model.proto, x)["y"]) > FEW_ROUNDINGS
@@ -395,7 +396,7 @@ def decided(nodes, opset):
     """The tensors that become float16, and the uses that want it, as ``q.0``: those that want float32, then either."""
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> {PAIRS} {{ {nodes} }}')
     index = ModelIndex.of(Model(model))
-    decisions = decide(index, {})
+    decisions = decide(index, HalfType.FP16, {})
     kinds = {TensorProto.FLOAT, TensorProto.FLOAT16}
     floats = [value for value in index.view.values() if index.types.elem_type(value) in kinds]
     wants = {True: set(), False: set(), None: set()}
@@ -449,7 +450,7 @@ def test_only_constants_of_the_file_in_float32_are_stored():
     nodes = "c = Constant <value_float = 0.5> () e = Exp (c) k = Constant <value = int8 {1}> () y = Add (x, z)"
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {PAIRS} {{ {nodes} }}')
     index = ModelIndex.of(Model(model))
-    decisions = decide(index, {})
+    decisions = decide(index, HalfType.FP16, {})
     stored = {value.name for value in index.view.values() if decisions.is_stored(value)}
     assert stored == {"s", "t", "w", "v", "large", "c"}
     assert not decisions.is_stored(None)
@@ -459,6 +460,6 @@ def test_a_dq_that_makes_nothing_leaves_its_computed_scale_in_float32():
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["": 23]> {PAIRS} {{ {WEIGHT} y = Neg (x) }}')
     model.graph.node[2].output[:] = [""]
     index = ModelIndex.of(Model(model))
-    decisions = decide(index, {})
+    decisions = decide(index, HalfType.FP16, {})
     (scale,) = [value for value in index.view.values() if value.name == "i"]
     assert [decisions.wants_half(use) for use in scale.uses] == [False, False]

@@ -6,7 +6,8 @@ from onnx import TensorProto, parser
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.float16.operands import Operands, TypeRule, operands_of
+from qdqtool.models.options import HalfType
+from qdqtool.models.transforms.half.operands import Operands, TypeRule, operands_of
 
 HEAD = '<ir_version: 13, opset_import: ["": 26, "mine": 1]>'
 INPUTS = {
@@ -39,7 +40,7 @@ def model_of(node: str) -> onnx.ModelProto:
 
 def found(model: onnx.ModelProto) -> Operands | None:
     index = ModelIndex.of(Model(model))
-    return operands_of(index.view.main.nodes[0], index.types)
+    return operands_of(index.view.main.nodes[0], index.types, HalfType.FP16)
 
 
 def outputs_in_half(model: onnx.ModelProto, halved: frozenset[int]) -> frozenset[int]:
@@ -151,5 +152,5 @@ def test_nodes_of_local_functions_stay_float32() -> None:
         '<domain: "mine", opset_import: ["": 21]> f <to> (a) => (c) { b = Relu (a) c = Cast <to: int = @to> (b) }'
     )
     index = ModelIndex.of(Model(model))
-    inside = [operands_of(node, index.types) for node in index.view.nodes() if node.scope.in_function]
+    inside = [operands_of(node, index.types, HalfType.FP16) for node in index.view.nodes() if node.scope.in_function]
     assert inside == [Operands(TypeRule.COMPUTES, problem="it is in a local function")] * 2

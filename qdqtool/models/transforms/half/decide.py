@@ -1,25 +1,25 @@
-"""Decide which nodes of a model compute in float16, and record why other nodes do not."""
+"""Decide which nodes of a model compute in half precision, and record why other nodes do not."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
+import numpy as np
 from onnx import TensorProto
 
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import GraphView, NodeView, Use, Value
-from qdqtool.models.transforms.float16.magnitudes import (
-    FINITE,
-    LARGEST,
-    NORMAL,
+from qdqtool.models.options import HalfType
+from qdqtool.models.transforms.half.magnitudes import (
     InfinityConstants,
     Magnitudes,
     find_infinity_constants,
 )
-from qdqtool.models.transforms.float16.operands import Operands, TypeRule, is_float32, operands_of
+from qdqtool.models.transforms.half.operands import Operands, TypeRule, is_float32, operands_of
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
+from qdqtool.numerics.dtypes import BFLOAT16, FLOAT16
 
 _INTEGERS = frozenset(value for name, value in TensorProto.DataType.items() if name.startswith(("INT", "UINT")))
 
@@ -63,8 +63,9 @@ def _is_index(use: Use, operands: Mapping[NodeView, Operands]) -> bool:
     return own is not None and own.kind is TypeRule.COMPUTES and not own.problem and use.index not in own.inputs
 
 
-INDICES = "its results become indices or shapes, and float16 holds integers only up to 2048"
 BETWEEN = "it is between nodes that stay float32, so two Casts would gain nothing"
+
+DTYPES = {HalfType.FP16: FLOAT16, HalfType.BF16: BFLOAT16}
 
 FIRST_OPSET_WITH_MIXED_PAIRS = 23
 """The first opset in which data and scale of a Q or DQ may have different float types."""
@@ -76,6 +77,7 @@ class Decisions:
 
     Attributes:
         index: The index of the model.
+        half: The type that replaces float32.
         operands: By node, its float32 operands; other nodes are left out.
         infinity_constants: Constants that represent infinity.
         kept: Nodes that stay in float32, with the reason.
@@ -83,17 +85,19 @@ class Decisions:
     """
 
     index: ModelIndex
+    half: HalfType
     operands: Mapping[NodeView, Operands]
     infinity_constants: InfinityConstants
     kept: dict[NodeView, str] = field(default_factory=dict)
     returned: frozenset[Value] = frozenset()
+    _exact: dict[Value, bool] = field(default_factory=dict)
 
     def computing(self) -> Iterator[NodeView]:
         """Return every node whose own type must be decided."""
         return (node for node, own in self.operands.items() if own.kind is TypeRule.COMPUTES)
 
     def is_half(self, value: Value) -> bool:
-        """Return whether a float32 tensor that a node produces will be float16."""
+        """Return whether a float32 tensor that a node produces will be half precision."""
         node = value.producer
         own = self.operands.get(node) if node is not None else None
         if node is None or own is None:
@@ -103,7 +107,7 @@ class Decisions:
         return node not in self.kept and list(node.proto.output).index(value.name) in own.outputs
 
     def wants_half(self, use: Use) -> bool | None:
-        """Return True if a use of a float32 tensor needs float16, False if it needs float32, None if either fits."""
+        """Return True if a use of a float32 tensor needs half precision, False if float32, None if either fits."""
         own, entry = self.operands.get(use.node), self.index.qdq.get(use.node)
         if own is None or use.index not in own.inputs:
             return entry is not None and self._has_half_scale(entry)
@@ -116,14 +120,23 @@ class Decisions:
         return use.node not in self.kept
 
     def takes_either(self, node: NodeView) -> bool:
-        """Return whether a Q or DQ can have either type: its scale is stored, or may differ in type from the data."""
+        """Return whether a Q or DQ can have either type: the scale can, or may differ in type."""
         entry = self.index.qdq.get(node)
         assert entry is not None
-        stored = self.is_stored(entry.scale) and not self.index.qdq.makes_scales(entry)
-        return stored or node.scope.opset >= FIRST_OPSET_WITH_MIXED_PAIRS
+        if self.is_stored(entry.scale) and not self.index.qdq.makes_scales(entry):
+            return self._is_exact(entry.scale)
+        return node.scope.opset >= FIRST_OPSET_WITH_MIXED_PAIRS
+
+    def _is_exact(self, scale: Value) -> bool:
+        """Return whether half precision represents a stored scale exactly: the codes of a pair hold for its scale."""
+        if scale not in self._exact:
+            array = self.index.constants.array(scale)
+            assert array is not None
+            self._exact[scale] = np.array_equal(array.astype(DTYPES[self.half]).astype(array.dtype), array)
+        return self._exact[scale]
 
     def _has_half_scale(self, entry: QdqNode) -> bool:
-        """Return whether a computed scale becomes float16: the scale of a DQ with float16 output, or of its Q."""
+        """Return whether a computed scale becomes half precision: that of a DQ with such an output, or of its Q."""
         if self.is_stored(entry.scale):
             return False
         if not entry.is_quantize:
@@ -138,7 +151,7 @@ class Decisions:
         return value.initializer is not None or (value.producer is not None and value.producer.is_op("Constant"))
 
     def _is_made_half(self, value: Value) -> bool:
-        """Return whether all readers accept float16."""
+        """Return whether all readers accept half precision."""
         assert value.producer is not None
         pair = self.index.qdq.get(value.producer) is not None
         if value in self.returned or (pair and not self.takes_either(value.producer)):
@@ -146,21 +159,23 @@ class Decisions:
         return all(self.wants_half(use) is not False for use in value.uses)
 
 
-def decide(index: ModelIndex, measured: Mapping[TensorKey, float]) -> Decisions:
+def decide(index: ModelIndex, half: HalfType, measured: Mapping[TensorKey, float]) -> Decisions:
     """Decide the type of every node of a model.
 
     Args:
         index: The index of the model.
+        half: The type that replaces float32.
         measured: The largest finite magnitude of measured tensors, by scope and name.
     """
     view = index.view
-    operands = {node: own for node in view.nodes() if (own := operands_of(node, index.types)) is not None}
+    operands = {node: own for node in view.nodes() if (own := operands_of(node, index.types, half)) is not None}
     outputs = frozenset(value for value in view.values() if value.is_output)
-    decisions = Decisions(index, operands, find_infinity_constants(index), returned=outputs)
+    decisions = Decisions(index, half, operands, find_infinity_constants(index, half), returned=outputs)
     limits = _Limits(decisions, Magnitudes(measured, index), measured)
     indices = index_arithmetic(view, operands)
+    carried = f"its results become indices or shapes, and {half.onnx_name} holds integers only up to {half.integers}"
     for node in decisions.computing():
-        reason = operands[node].problem or (INDICES if node in indices else limits.problem(node))
+        reason = operands[node].problem or (carried if node in indices else limits.problem(node))
         if reason:
             decisions.kept[node] = reason
     _keep_between(decisions)
@@ -168,15 +183,16 @@ def decide(index: ModelIndex, measured: Mapping[TensorKey, float]) -> Decisions:
 
 
 class _Limits:
-    """Checks whether the inputs and outputs of nodes fit in float16."""
+    """Checks whether the inputs and outputs of nodes fit in half precision."""
 
     def __init__(self, decisions: Decisions, magnitudes: Magnitudes, measured: Mapping[TensorKey, float]) -> None:
         self._decisions = decisions
+        self._half = decisions.half
         self._magnitudes = magnitudes
         self._measured = measured
 
     def problem(self, node: NodeView) -> str:
-        """Describe the first operand that does not fit in float16; empty if all fit."""
+        """Describe the first operand that does not fit in half precision; empty if all fit."""
         own = self._decisions.operands[node]
         values = [node.input(index) for index in sorted(own.inputs)]
         values += [node.output(index) for index in sorted(own.outputs)]
@@ -191,21 +207,23 @@ class _Limits:
         if magnitude is None:
             return ""
         if self._decisions.index.constants.is_constant(value):
-            return f"constant '{value.name}' has {magnitude:.3g}, beyond {FINITE:g}" if magnitude > FINITE else ""
-        if magnitude > LARGEST:
-            return f"'{value.name}' reaches {magnitude:.3g}: more than {LARGEST:g}, a quarter of what float16 holds"
-        if 0 < magnitude < NORMAL and tensor_key(value) in self._measured:
-            return f"'{value.name}' is at most {magnitude:.3g} in magnitude, where float16 has fewer bits"
+            is_beyond = magnitude > self._half.finite
+            return f"constant '{value.name}' has {magnitude:.3g}, beyond {self._half.finite:g}" if is_beyond else ""
+        name, limit = self._half.onnx_name, self._half.largest
+        if magnitude > limit:
+            return f"'{value.name}' reaches {magnitude:.3g}: more than {limit:g}, a quarter of what {name} holds"
+        if 0 < magnitude < self._half.normal and tensor_key(value) in self._measured:
+            return f"'{value.name}' is at most {magnitude:.3g} in magnitude, where {name} has fewer bits"
         return ""
 
     def _inner_misfit(self, node: NodeView) -> str:
-        """Describe an intermediate result that does not fit in float16; empty if all fit."""
+        """Describe an intermediate result that does not fit in half precision; empty if all fit."""
         # Builders sum the squares of ReduceL2 and LpNormalization in the type of the input, before the root.
         root = {"ReduceL2": node.output(), "LpNormalization": node.input(0)}.get(node.op_type)
         magnitude = self._magnitudes.of(root) if root is not None else None
-        if magnitude is None or magnitude**2 <= LARGEST:
+        if magnitude is None or magnitude**2 <= self._half.largest:
             return ""
-        return f"it adds up squares, which reach {magnitude**2:.3g}: more than {LARGEST:g}"
+        return f"it adds up squares, which reach {magnitude**2:.3g}: more than {self._half.largest:g}"
 
 
 def _keep_between(decisions: Decisions) -> None:

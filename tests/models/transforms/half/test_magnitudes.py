@@ -10,12 +10,8 @@ from onnx import parser
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.float16.magnitudes import (
-    FINITE,
-    LARGEST,
+from qdqtool.models.transforms.half.magnitudes import (
     MAX_DEPTH,
-    NORMAL,
-    TINIEST,
     Magnitudes,
     largest,
 )
@@ -89,12 +85,3 @@ def test_finite_elements_may_be_further_apart_than_any_number() -> None:
 @given(arrays.arrays(np.int64, st.integers(0, 6), elements=st.integers(-(2**40), 2**40)))
 def test_integers_have_magnitudes_too(array: np.ndarray) -> None:
     assert largest(array) == max((abs(int(each)) for each in array), default=0)
-
-
-# The limits of float16 are those that numpy states.
-
-
-def test_the_limits_are_those_of_the_format() -> None:
-    half = np.finfo(np.float16)
-    assert (float(half.max), float(half.smallest_normal), float(half.smallest_subnormal)) == (FINITE, NORMAL, TINIEST)
-    assert 4 * LARGEST == FINITE

@@ -15,22 +15,10 @@ from qdqtool.models.graph.index.constants import Array, Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Use, Value
+from qdqtool.models.options import HalfType
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import FLOAT32
-
-FINITE = 65504.0
-"""The largest finite float16."""
-
-LARGEST = FINITE / 4
-"""Largest measured magnitude of a tensor that may be float16; the factor of 4 is a reserve for data not measured."""
-
-NORMAL = 2.0**-14
-"""The smallest normal float16. Smaller values have fewer bits, and hardware may flush them to zero."""
-
-TINIEST = 2.0**-24
-"""The smallest float16 above zero."""
-
 
 MAX_DEPTH = 64
 
@@ -106,7 +94,7 @@ class InfinityConstants:
     """The constants of a model that represent infinity.
 
     Attributes:
-        roots: Constants that may be clipped to :data:`~.limits.LARGEST`, and tensors that only repeat such a constant.
+        roots: Constants that may be clipped to :attr:`.HalfType.largest`, and tensors that only repeat such a constant.
         carried: Tensors in which some values come from these constants.
     """
 
@@ -114,12 +102,12 @@ class InfinityConstants:
     carried: frozenset[Value]
 
 
-def find_infinity_constants(index: ModelIndex) -> InfinityConstants:
-    """Return constants beyond :data:`~.limits.LARGEST` that only a Softmax reads, or that are bounds without effect."""
+def find_infinity_constants(index: ModelIndex, half: HalfType) -> InfinityConstants:
+    """Return constants beyond :attr:`.HalfType.largest` that only a Softmax reads, or that bound nothing."""
     roots: set[Value] = set()
     carried: set[Value] = set()
     for value in index.view.values():
-        sign = _sign_of_huge(value, index.constants)
+        sign = _sign_of_huge(value, index.constants, half.largest)
         walk = _InfinityWalk(index.constants)
         if sign and value.uses and not value.is_output and walk.is_harmless(value, sign):
             roots.add(value)
@@ -127,14 +115,14 @@ def find_infinity_constants(index: ModelIndex) -> InfinityConstants:
     return InfinityConstants(frozenset(roots), frozenset(carried))
 
 
-def _sign_of_huge(value: Value, constants: Constants) -> int:
+def _sign_of_huge(value: Value, constants: Constants, limit: float) -> int:
     """Return the sign of the huge finite numbers in a constant; 0 if there are none, or if both signs occur."""
-    huge = [number for number in _huge_numbers(value, constants) if np.isfinite(number)]
+    huge = [number for number in _huge_numbers(value, constants, limit) if np.isfinite(number)]
     signs = {int(np.sign(number)) for number in huge}
     return signs.pop() if len(signs) == 1 else 0
 
 
-def _huge_numbers(value: Value, constants: Constants) -> Iterable[float]:
+def _huge_numbers(value: Value, constants: Constants, limit: float) -> Iterable[float]:
     node = value.producer
     array: Array | None = None
     if constants.direct(value) is not None or (node is not None and node.is_op("Constant")):
@@ -144,7 +132,7 @@ def _huge_numbers(value: Value, constants: Constants) -> Iterable[float]:
         array = numpy_helper.to_array(fill) if fill is not None else None
     if array is None or array.dtype != FLOAT32:
         return ()
-    return (float(number) for number in array[np.abs(array) > LARGEST].flat)
+    return (float(number) for number in array[np.abs(array) > limit].flat)
 
 
 class _InfinityWalk:

@@ -8,7 +8,8 @@ from onnx.reference import ReferenceEvaluator
 
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.transforms.float16.magnitudes import find_infinity_constants
+from qdqtool.models.options import HalfType
+from qdqtool.models.transforms.half.magnitudes import find_infinity_constants
 
 CONSTANTS = """
     float low = {-1e9}, float high = {1e9}, float one = {1}, float[1,1] also_one = {1}, float two = {2},
@@ -27,7 +28,7 @@ def model_of(nodes: str) -> onnx.ModelProto:
 
 
 def names(model: onnx.ModelProto) -> tuple[set[str], set[str]]:
-    found = find_infinity_constants(ModelIndex.of(Model(model)))
+    found = find_infinity_constants(ModelIndex.of(Model(model)), HalfType.FP16)
     return {value.name for value in found.roots}, {value.name for value in found.carried}
 
 
