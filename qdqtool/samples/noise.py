@@ -17,8 +17,10 @@ from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import iter_tensors, nbytes
 from qdqtool.models.ops import ProductOp
 from qdqtool.models.options import Profile
-from qdqtool.models.running.ort_cpu import Session
+from qdqtool.models.running.ort_cpu import ModelSession
 from qdqtool.models.running.ort_errors import RunError
+from qdqtool.models.running.own_evaluator import open_session
+from qdqtool.models.running.own_support import plan_split
 from qdqtool.models.transforms.specialize_branches import deciding_values
 from qdqtool.models.transforms.specialize_values import fix_inputs
 from qdqtool.samples.feeds import Feeds
@@ -117,10 +119,10 @@ class _Trial:
     def __init__(self, index: ModelIndex, given: Shapes, stack: ExitStack) -> None:
         self._index, self._given = index, given
         self._is_sound = not index.types.contradictions_of_inferred
-        self._session: Session | None = None
+        self._session: ModelSession | None = None
         if sum(map(nbytes, iter_tensors(index.model.proto))) <= LARGEST_RUN:
             with suppress(QdqError):
-                self._session = stack.enter_context(Session(index.model, Profile.LEAN))
+                self._session = stack.enter_context(open_session(index.model, plan_split(index), Profile.LEAN))
 
     def problem(self, shapes: Shapes, values: Values) -> str:
         """Return the fault of shapes and values of inputs; empty if there is none."""
@@ -137,6 +139,8 @@ class _Trial:
                 self._session.run({**sample, **fixed})
             except RunError as error:
                 return error.message
+            except QdqError:
+                self._session = None
         return ""
 
 

@@ -147,7 +147,8 @@ def _compare_quantize(check: NodeCheck, actual: Array, read: Read) -> None:
 def _compare_dequantize(check: NodeCheck, actual: Array, read: Read, quantizer: QdqNode | None) -> None:
     q, scale, zero_point = _parameters(check.entry, read)
     granularity = granularity_of(check.entry, scale)
-    expected = dequantize(q, scale, granularity, zero_point, output_dtype=actual.dtype)
+    made = output_type_of(check.entry, scale)
+    expected = dequantize(q, scale, granularity, zero_point, output_dtype=made).astype(actual.dtype)
 
     def distance() -> Array:
         step = expand(scale, q.shape, granularity).astype(np.float64)

@@ -63,8 +63,8 @@ def _evaluated(job: CheckJob) -> Iterator[EvaluatedNode]:
         return
     for own in job.split.own.values():
         yield _evaluated_by("qdqtool", own.node, own.reason)
-    for node in job.index.view.main.nodes:
-        if node.key in job.split.widened:
+    for node in job.index.view.nodes():
+        if (node.scope.path, node.key) in job.split.widened:
             reason = "ONNX Runtime computes nothing in bfloat16; the float32 result is rounded to it"
             yield _evaluated_by("onnxruntime-float32", node, reason)
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 
+import numpy as np
 import onnx
 
 from qdqtool.errors import ModelError, QdqError
@@ -10,7 +11,8 @@ from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.io.tensors import iter_tensors, nbytes
 from qdqtool.models.graph.model import Model
 from qdqtool.models.running.ort_cpu import Session
-from qdqtool.models.running.own_support import plan_split
+from qdqtool.models.running.own_segments import make_stages, segment_model
+from qdqtool.models.running.own_support import EvaluatorSplit, plan_split
 
 WHOLE_BYTES = 1 << 26
 """Up to this total size, weights are loaded. In a larger model the large weights are left out, to bound memory."""
@@ -55,9 +57,22 @@ def _refusal(model: Model) -> QdqError | None:
             return None
     except QdqError as refused:
         try:
-            return refused if plan_split(ModelIndex.of(model)) is None else None
+            split = plan_split(ModelIndex.of(model))
+            if split is None:
+                return refused
+            if not split.own:
+                _load_widened(model, split)
         except QdqError as error:
             return error
+    return None
+
+
+def _load_widened(model: Model, split: EvaluatorSplit) -> None:
+    """Load a model whose bfloat16 nodes run in float32."""
+    types = {value.name: value.type.tensor_type.elem_type for value in model.proto.graph.input}
+    known = {name: np.empty(0, onnx.helper.tensor_dtype_to_np_dtype(found)) for name, found in types.items() if found}
+    for stage in make_stages(model.proto, split).stages:
+        Session(segment_model(model, split, stage, known).model).close()
 
 
 def _without_large_weights(model: Model) -> Model:

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 import onnx
 
+from qdqtool.errors import CapabilityError
 from qdqtool.models.graph.index.types import with_open_dimensions
 from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.io.offload import as_external_data
@@ -194,6 +195,8 @@ def _load(folder: Path, data: bytes, profile: Profile) -> Any:
         session = _onnxruntime().InferenceSession(data, options, providers=[PROVIDER], enable_fallback=0)
     except Exception as error:  # noqa: BLE001  as in Session.run
         raise session_error(error, _onnxruntime().__version__) from None
+    if any(each.type == "tensor(bfloat16)" for each in (*session.get_inputs(), *session.get_outputs())):
+        raise CapabilityError("ONNX Runtime passes no bfloat16 tensors to or from NumPy")
     # After an error of an execution provider, InferenceSession would print to stdout, and load and run the model again.
     # For that it keeps the serialized model, a second copy of the weights.
     session.disable_fallback()

@@ -55,13 +55,13 @@ class PartedSession(ModelSession):
         self._outputs = split.index.view.main.output_names()
 
     @classmethod
-    def of(cls, model: Model, profile: Profile) -> "PartedSession | None":
-        """Divide a model that ONNX Runtime can run alone, if its weights are large.
+    def of(cls, model: Model, split: EvaluatorSplit | None, profile: Profile) -> "PartedSession | None":
+        """Divide a model without nodes that our own core evaluates, if its weights are large.
 
         Returns:
             None if the weights are not large, or if a tensor that crosses a cut has no known type.
         """
-        if not has_large_weights(model):
+        if (split is not None and split.own) or not has_large_weights(model):
             return None
         index = ModelIndex.of(model)
         main, graph = index.view.main, model.proto.graph
@@ -71,14 +71,14 @@ class PartedSession(ModelSession):
         crossing = {name for part in parts for name in part.kept} - set(main.output_names())
         if not crossing <= types.keys():
             return None
-        return cls(EvaluatorSplit({}, frozenset(), types, index), parts, profile)
+        return cls(EvaluatorSplit({}, {} if split is None else split.widened, types, index), parts, profile)
 
     def close(self) -> None:
         """Do nothing: each part is closed after it ran."""
 
     def run(self, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
         """Run the model once; arguments and results are those of :meth:`qdqtool.models.running.ort_cpu.Session.run`."""
-        known = dict(feeds)
+        known = _typed(feeds, self._model)
         for part in self._parts:
             segment = segment_model(self._model, self._split, Stage(part.nodes, needed=part.kept), known)
             with Session(segment.model, self._profile) as session:
@@ -98,6 +98,13 @@ class PartedSession(ModelSession):
         return stored
 
 
+def _typed(feeds: Mapping[str, Array], model: Model) -> dict[str, Array]:
+    """Return a copy of the feeds; those of bfloat16 inputs, which are float32, are rounded to bfloat16."""
+    inputs = model.proto.graph.input
+    rounded = {each.name for each in inputs if each.type.tensor_type.elem_type == TensorProto.BFLOAT16}
+    return {name: array.astype(BFLOAT16) if name in rounded else array for name, array in feeds.items()}
+
+
 LARGE_RUN = 1 << 28
 """Runs with more bytes of activations are made one after the other."""
 
@@ -110,9 +117,10 @@ def open_session(model: Model, split: EvaluatorSplit | None, profile: Profile = 
         split: The nodes that our own core evaluates; None if ONNX Runtime can run all nodes.
         profile: The configuration of ONNX Runtime.
     """
-    if split is not None:
-        return SplitSession(model, split, profile)
-    return PartedSession.of(model, profile) or Session(model, profile)
+    parts = PartedSession.of(model, split, profile)
+    if parts is not None:
+        return parts
+    return Session(model, profile) if split is None else SplitSession(model, split, profile)
 
 
 def run_each(
@@ -152,7 +160,6 @@ class SplitSession(ModelSession):
         self._sessions: dict[int, tuple[Segment, Session]] = {}
         self._stages: Stages = make_stages(model.proto, split)
         self._outputs = [output.name for output in model.proto.graph.output]
-        self._inputs = {value.name: value.type.tensor_type.elem_type for value in model.proto.graph.input}
         self._constant: dict[str, Array] = {}
         for node in self._stages.constant:
             self._evaluate(node, self._constant)
@@ -169,9 +176,7 @@ class SplitSession(ModelSession):
             feeds: One array for each input. The array of a bfloat16 input is float32; it is rounded to bfloat16.
             outputs: Names of the outputs to return; default all. Their types may be ml_dtypes types.
         """
-        known = dict(self._constant)
-        for name, array in feeds.items():
-            known[name] = array.astype(BFLOAT16) if self._inputs.get(name) == TensorProto.BFLOAT16 else array
+        known = self._constant | _typed(feeds, self._model)
         for number, stage in enumerate(self._stages.stages):
             if stage.nodes:
                 self._run_segment(number, known)

@@ -1,6 +1,6 @@
 """Order the nodes of a divided model in stages, and turn each stage into a model that ONNX Runtime can run."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -8,9 +8,10 @@ import onnx
 from onnx import TensorProto, helper
 
 from qdqtool.errors import CapabilityError
-from qdqtool.models.graph.edits.copy_changes import names_read
+from qdqtool.models.graph.edits.copy_changes import Container, names_read
 from qdqtool.models.graph.index.view import DEFAULT_DOMAINS
 from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import MAIN, ScopePath, body_path, function_path, node_bodies
 from qdqtool.models.running.ort_cpu import Session
 from qdqtool.models.running.own_support import ABSENT_TYPES, NEWEST_OPSET, EvaluatorSplit, OwnNode
 from qdqtool.models.targets import type_name
@@ -20,6 +21,11 @@ from qdqtool.numerics.dtypes import Array
 
 CONSTANT = -1
 """The stage number of tensors that are known before the first stage."""
+
+_TYPE_ATTRIBUTES = frozenset(
+    {"dtype", "output_datatype", "output_dtype", "precision", "softmax_precision", "stash_type"}
+)
+"""Attributes that name the type in which a node computes, or the type of its output."""
 
 
 @dataclass(slots=True)
@@ -180,6 +186,8 @@ class _Builder:
         self._graph = proto.graph
         self._graph.name = "part"
         self._widened: dict[str, str] = {}
+        for function in proto.functions if split.widened else ():
+            self._rebuild(function, function_path(function), {})
         self._add_constants(model.proto.graph, {name for node in stage.nodes for name in names_read(node)})
         self.segment = Segment(Model(proto, model.path, model.payloads))
 
@@ -199,26 +207,59 @@ class _Builder:
         self._graph.input.append(info)
         self.segment.inputs[inner] = name
         if wide is not None:
-            self._cast(inner, name, elem_type)
+            self._cast(self._graph, inner, name, elem_type)
 
     def add_node(self, node: onnx.NodeProto) -> None:
-        """Add a node. A node that computes in bfloat16 gets float32 inputs, and its result is rounded to bfloat16."""
-        copy = self._graph.node.add()
+        """Add a node. A node without a kernel of its half-precision type runs in float32; its results are rounded."""
+        self._add(self._graph, node, MAIN, self._widened)
+
+    def _add(self, container: Container, node: onnx.NodeProto, path: ScopePath, widened: dict[str, str]) -> None:
+        """Add a node to a scope, with Casts around it, or around nodes of its subgraphs, if they run in float32.
+
+        Args:
+            container: The scope in the part.
+            node: The node.
+            path: The path of the scope.
+            widened: By half-precision tensor, its float32 form in this scope or around it; new forms are added.
+        """
+        copy = container.node.add()
         copy.CopyFrom(node)
-        if tuple(node.output) not in self._split.widened:
+        if not self._split.widened:
             return
-        self._graph.node.pop()
-        for index, name in enumerate(node.input):
-            if self._split.types.get(name) == TensorProto.BFLOAT16:
-                copy.input[index] = self._float32(name)
-        outputs = [name for name in node.output if self._split.types.get(name) == TensorProto.BFLOAT16]
-        for index, name in enumerate(node.output):
-            if name in outputs:
-                copy.output[index] = self._fresh(name, "float32")
-        self._graph.node.append(copy)
-        for index, name in enumerate(node.output):
-            if name in outputs:
-                self._cast(copy.output[index], name, TensorProto.BFLOAT16)
+        for name, body in node_bodies(copy):
+            self._rebuild(body, body_path(path, node, name), dict(widened))
+        half = self._split.widened.get((path, tuple(node.output)))
+        if half is None:
+            return
+        container.node.pop()
+        for index in self._positions(half, path, node.input):
+            name = node.input[index]
+            if name not in widened:
+                widened[name] = self._fresh(name, "float32")
+                self._cast(container, name, widened[name], TensorProto.FLOAT)
+            copy.input[index] = widened[name]
+        rounded = self._positions(half, path, node.output)
+        for index in rounded:
+            copy.output[index] = self._fresh(node.output[index], "float32")
+        for attribute in copy.attribute:
+            if attribute.name in _TYPE_ATTRIBUTES and attribute.i == half:
+                attribute.i = TensorProto.FLOAT
+        container.node.append(copy)
+        for index in rounded:
+            self._cast(container, copy.output[index], node.output[index], half)
+
+    def _rebuild(self, container: Container, path: ScopePath, widened: dict[str, str]) -> None:
+        """Add the nodes of a subgraph or function again, with the Casts that they need."""
+        nodes = list(container.node)
+        del container.node[:]
+        for node in nodes:
+            self._add(container, node, path, widened)
+
+    def _positions(self, elem_type: int, path: ScopePath, names: Sequence[str]) -> list[int]:
+        """Return the positions of the tensors that have a type."""
+        index = self._split.index
+        values = map(index.view.scope(path).resolve, names)
+        return [at for at, value in enumerate(values) if value is not None and index.elem_type(value) == elem_type]
 
     def add_output(self, name: str) -> None:
         """Add an output for a tensor, widened if NumPy lacks its type."""
@@ -227,24 +268,18 @@ class _Builder:
         wide = READABLE_AS.get(elem_type or 0)
         inner = name if wide is None else self._fresh(name, "out")
         if wide is not None:
-            self._cast(name, inner, wide)
+            self._cast(self._graph, name, inner, wide)
         self._graph.output.append(onnx.ValueInfoProto(name=inner))
         dtype = np.dtype(helper.tensor_dtype_to_np_dtype(elem_type)) if wide is not None and elem_type else None
         self.segment.outputs[inner] = name, dtype
 
-    def _float32(self, name: str) -> str:
-        if name not in self._widened:
-            self._widened[name] = self._fresh(name, "float32")
-            self._cast(name, self._widened[name], TensorProto.FLOAT)
-        return self._widened[name]
-
-    def _cast(self, source: str, target: str, to: int) -> None:
+    def _cast(self, container: Container, source: str, target: str, to: int) -> None:
         # A Cast to fp8 saturates infinities by default. With saturate=0 they remain infinite; no other value is out of
         # range here.
         node = helper.make_node("Cast", [source], [target], name=f"to {target}", to=to)
         if type_name(to).startswith("float8"):
             node.attribute.append(helper.make_attribute("saturate", 0))
-        self._graph.node.append(node)
+        container.node.append(node)
 
     def _fresh(self, name: str, purpose: str) -> str:
         found = f"{name}_{purpose}"

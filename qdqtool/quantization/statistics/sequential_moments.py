@@ -131,7 +131,7 @@ class PartRuns:
             return
         values = self.index.view.main.values
         types = {name: found for name in kept if (found := self.index.elem_type(values[name])) is not None}
-        split = EvaluatorSplit({}, frozenset(), types, self.index)
+        split = EvaluatorSplit({}, {}, types, self.index)
         segment = segment_model(self.index.model, split, Stage(list(nodes), needed=kept), samples[0])
         segment.model.proto.graph.initializer.extend(constants)
         with Session(segment.model, Profile.DEPLOYED) as session:

@@ -18,7 +18,7 @@ from qdqtool.jobs.check import check_model
 from qdqtool.jobs.insert import insert_plan
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
-from qdqtool.models.running.ort_cpu_faults import WRAP
+from qdqtool.models.running.ort_cpu_faults import F32_DIVISION, WRAP
 from qdqtool.numerics import formats
 from qdqtool.samples.request import DataRequest
 
@@ -86,6 +86,28 @@ def test_a_dq_that_does_not_undo_its_q_fails(quantized: int, float_type: int) ->
         assert report.passed is (model is good)
         assert report.qdq.own == 2
     assert "'dequant' does not undo 'quant'" in report.failures[0]
+
+
+def test_pairs_of_bfloat16_in_a_branch_run_in_float32_and_are_checked() -> None:
+    model = text_model(
+        """
+        <ir_version: 11, opset_import: ["": 23]>
+        g (bfloat16[2,64] x) => (bfloat16[2,64] y) <bool c = {1}, bfloat16 s = {15821}, int8 zero = {0}>
+        {
+          p = If (c) <
+            then_branch = tb () => (bfloat16[2,64] o)
+              { q = QuantizeLinear (x, s, zero) o = DequantizeLinear (q, s, zero) },
+            else_branch = eb () => (bfloat16[2,64] o) { o = Neg (x) }
+          >
+          y = Relu (p)
+        }
+        """
+    )
+    report = check_model(model)
+    assert report.passed, report.failures
+    assert (report.qdq.total, report.qdq.checked, report.qdq.own) == (2, 2, 0)
+    assert [fault.fault for fault in report.known_faults] == [F32_DIVISION]
+    assert [node.graph for node in report.evaluated] == ["", "p.then_branch", "p.then_branch", "p.else_branch"]
 
 
 def test_a_nan_behind_the_cut_is_found(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from qdqtool.models.running import loadable
 from qdqtool.models.running.loadable import require_loadable
 from qdqtool.models.running.ort_cpu import Session
 from qdqtool.models.transforms import strip as strip_module
+from qdqtool.numerics.dtypes import BFLOAT16
 from qdqtool.quantization.insertion import apply_plan as apply_plan_module
 from qdqtool.samples.request import RandomData
 
@@ -49,6 +50,15 @@ def test_a_result_that_is_not_loaded_is_refused_with_the_reason() -> None:
 def test_a_result_of_a_source_that_is_not_loaded_either_is_let_pass() -> None:
     source = broken(Model(conv_model()))
     require_loadable(source, source)
+
+
+def test_a_result_of_bfloat16_is_loaded_with_its_nodes_in_float32() -> None:
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+    weights = {"w": np.ones((4, 3), BFLOAT16)}
+    result = Model(make_model(nodes, {"x": (2, 4)}, {"y": (2, 3)}, weights, elem_type=TensorProto.BFLOAT16))
+    require_loadable(result, Model(conv_model()))
+    with pytest.raises(ModelError, match=r"is not written.*Sqrt"):
+        require_loadable(broken(result), Model(conv_model()))
 
 
 def test_types_that_only_our_own_core_evaluates_are_let_pass() -> None:

@@ -225,3 +225,12 @@ def test_many_inputs_are_not_searched_one_by_one(monkeypatch: pytest.MonkeyPatch
     np.testing.assert_array_equal(found["y"], expected)
     np.testing.assert_array_equal(last["z"], -expected)
     assert searched == []
+
+
+def test_bfloat16_inputs_are_refused_at_once_so_that_the_evaluator_takes_over():
+    """ONNX Runtime 1.31.1 loads this model, and fails when it runs."""
+    proto = onnx.parser.parse_model(
+        '<ir_version: 10, opset_import: ["": 21]> g (bfloat16[2] x) => (float[2] y) { y = Cast <to = 1> (x) }'
+    )
+    with pytest.raises(CapabilityError, match="no bfloat16 tensors"):
+        Session(Model(proto))

@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from support.qdq import LOOP_AND_BRANCHES, constant, pair_model, text_model
-from support.small import conv_model, make_model, run
+from support.small import conv_model, run
 
 from qdqtool.errors import CapabilityError, ModelError
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -202,28 +202,6 @@ def test_codes_may_be_reshaped_and_transposed_between_q_and_dq() -> None:
     )
     x = np.float32([[0, 0.5, 1], [1.5, 2, 3]])
     assert np.array_equal(evaluate(model, {"x": x})["y"], x.T)
-
-
-def test_bfloat16_nodes_run_in_float32_and_are_rounded() -> None:
-    bf16 = np.dtype(ml_dtypes.bfloat16)
-    w = np.random.default_rng(1).normal(size=(32, 8)).astype(bf16)
-    nodes = [helper.make_node("MatMul", ["x", "w"], ["m"]), helper.make_node("Add", ["m", "m"], ["y"])]
-    model = Model(make_model(nodes, {"x": (4, 32)}, {"y": (4, 8)}, {"w": w}, opset=21, elem_type=T.BFLOAT16))
-    split = split_of(model)
-    assert split is not None
-    assert len(split.widened) == 2
-    actual = evaluate(model, {"x": X})["y"]
-    assert actual.dtype == bf16
-    products = run(
-        make_model(
-            [helper.make_node("MatMul", ["x", "w"], ["m"])],
-            {"x": (4, 32)},
-            {"m": (4, 8)},
-            {"w": w.astype(np.float32)},
-        ),
-        {"x": X.astype(bf16).astype(np.float32)},
-    )[0].astype(bf16)
-    assert actual.tobytes() == (products.astype(np.float32) * 2).astype(bf16).tobytes()
 
 
 OF_TENSORRT = """

@@ -11,11 +11,14 @@ from support.small import conv_model, make_model
 from benchmarks.comparison.decoder import Decoder, Size
 from qdqtool.accuracy.search.blame import IN_PARTS
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
+from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.options import Profile
 from qdqtool.models.running import own_evaluator
 from qdqtool.models.running.ort_cpu import Session
-from qdqtool.models.running.own_evaluator import PartedSession, has_large_weights, open_session
+from qdqtool.models.running.own_evaluator import PartedSession, SplitSession, has_large_weights, open_session
+from qdqtool.models.running.own_support import plan_split
+from qdqtool.numerics.dtypes import BFLOAT16
 from qdqtool.quantization.planning.recipe import Recipe
 
 X = np.random.default_rng(3).normal(size=(4, 8)).astype(np.float32)
@@ -55,6 +58,17 @@ def assert_same_bits(proto: onnx.ModelProto, feeds: dict[str, np.ndarray]) -> No
     assert {name: array.tobytes() for name, array in parts.items()} == {
         name: array.tobytes() for name, array in whole.items()
     }
+
+
+def test_a_chain_of_bfloat16_runs_in_parts_with_the_same_bits():
+    model = Model(chain(BFLOAT16))
+    split = plan_split(ModelIndex.of(model))
+    assert split is not None
+    with SplitSession(model, split, Profile.SEMANTIC) as whole, open_session(model, split) as parts:
+        assert isinstance(parts, PartedSession)
+        expected, found = whole.run({"x": X})["y3"], parts.run({"x": X})["y3"]
+    assert found.dtype == BFLOAT16
+    assert found.tobytes() == expected.tobytes()
 
 
 def test_a_chain_runs_one_weight_at_a_time_with_the_same_bits(monkeypatch):
