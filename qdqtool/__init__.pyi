@@ -18,6 +18,7 @@ from qdqtool.api.quantize import calibrate as calibrate
 from qdqtool.api.quantize import calibrate_to_file as calibrate_to_file
 from qdqtool.api.quantize import measure_sensitivity as measure_sensitivity
 from qdqtool.api.quantize import quantize_model as quantize_model
+from qdqtool.api.rewrite import cast_model as cast_model
 from qdqtool.api.rewrite import fix_models as fix_models
 from qdqtool.api.rewrite import normalize_model as normalize_model
 from qdqtool.api.rewrite import reduce_model as reduce_model
@@ -32,6 +33,7 @@ from qdqtool.interop.arrays import quantize as quantize
 from qdqtool.interop.arrays import scale_from_range as scale_from_range
 from qdqtool.interop.arrays import scale_from_tensor as scale_from_tensor
 from qdqtool.jobs.calibrate import CalibrateReport as CalibrateReport
+from qdqtool.jobs.cast import CastReport as CastReport
 from qdqtool.jobs.conversion.options import ConvertProgress as ConvertProgress
 from qdqtool.jobs.conversion.report import ConversionReport as ConversionReport
 from qdqtool.jobs.convert_ranges import ConvertReport as ConvertReport

@@ -6,6 +6,7 @@ from qdqtool.engines.options import BuildCommand
 from qdqtool.jobs.conversion.union import ConvertCommand, step_options
 from qdqtool.jobs.options import (
     CalibrateCommand,
+    CastCommand,
     CheckCommand,
     InsertCommand,
     QuantizeCommand,
@@ -17,6 +18,7 @@ from qdqtool.options import Option, declared
 _COMMANDS = {
     "build": BuildCommand,
     "calibrate": CalibrateCommand,
+    "cast": CastCommand,
     "check": CheckCommand,
     "insert": InsertCommand,
     "quantize": QuantizeCommand,
@@ -26,6 +28,7 @@ _COMMANDS = {
 FUNCTIONS = {
     "build": "build_engine",
     "calibrate": "calibrate",
+    "cast": "cast_model",
     "check": "check_model",
     "convert": "convert",
     "insert": "insert_plan",
@@ -36,7 +39,7 @@ FUNCTIONS = {
 COMMANDS = (*_COMMANDS, "convert")
 """The commands whose functions have keywords."""
 SHARED = {
-    "Data": ("calibrate", "check", "convert", "quantize", "run", "sensitivity"),
+    "Data": ("calibrate", "cast", "check", "convert", "quantize", "run", "sensitivity"),
     "Calibration": ("calibrate", "convert", "quantize", "sensitivity"),
     "Accuracy": ("convert", "quantize"),
     "Engine": ("build", "convert"),

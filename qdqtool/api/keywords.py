@@ -7,7 +7,7 @@ from qdqtool.api.any_data import DataLike, FileName, Metric, Shapes, Values
 
 
 class DataKeywords(TypedDict, total=False):
-    """Options that calibrate, check, convert, quantize, run, sensitivity share."""
+    """Options that calibrate, cast, check, convert, quantize, run, sensitivity share."""
 
     allow_constant_data: bool
     samples: int | None
@@ -129,6 +129,19 @@ class CalibrateKeywords(CalibrationKeywords, total=False):
     """Options of ``calibrate``."""
 
     dask: str | None
+
+
+class CastKeywords(DataKeywords, total=False):
+    """Options of ``cast_model``."""
+
+    to: Literal["fp16", "bf16"]
+    min_sqnr: float | None
+    nodes_to_exclude: Sequence[str]
+    op_types_to_exclude: Sequence[str]
+    external_data: Literal["auto", "always", "never"]
+    seed: int
+    input_shapes: Shapes
+    input_values: Values
 
 
 class CheckKeywords(DataKeywords, GateKeywords, total=False):

@@ -1,26 +1,67 @@
-"""The jobs that rewrite models, for Python code: fix, normalize, strip and reduce."""
+"""The jobs that rewrite models, for Python code: cast, fix, normalize, strip and reduce."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Unpack
 
 from qdqtool.api.any_data import DataLike, as_place
+from qdqtool.api.checked import values_of, with_keywords
+from qdqtool.api.keywords import CastKeywords
+from qdqtool.api.outputs import write_or_keep
+from qdqtool.jobs import cast as cast_job
 from qdqtool.jobs import fix as fix_job
 from qdqtool.jobs import normalize as normalize_job
 from qdqtool.jobs import reduce as reduce_job
 from qdqtool.jobs import strip as strip_job
+from qdqtool.jobs.cast import CastReport
 from qdqtool.jobs.reduction.options import ReduceOptions
 from qdqtool.jobs.reduction.report import ReduceReport
+from qdqtool.jobs.request import cast_request
 from qdqtool.jobs.strip import StripReport
 from qdqtool.linting.policy import Policy
 from qdqtool.linting.repair.report import FixReport, NormalizeReport
+from qdqtool.models.graph.io.load import ModelLike, as_source
 from qdqtool.models.graph.model import Model
 from qdqtool.models.options import ExternalData
+from qdqtool.options import PYTHON
 from qdqtool.samples.feeds import Progress
 from qdqtool.samples.options import named_shapes
 from qdqtool.samples.request import DataRequest
+
+
+@with_keywords
+def cast_model(
+    model: ModelLike,
+    data: DataLike | None = None,
+    output: str | Path | None = None,
+    **keywords: Unpack[CastKeywords],
+) -> CastReport:
+    """Convert the float32 nodes of a model to half precision.
+
+    Inputs and outputs keep their types, Q/DQ pairs keep their scales and codes. A node stays float32 if ONNX does not
+    define its operator for the type, if a value on the data or inside its formula leaves the type, if a keyword names
+    it, or if an output would otherwise have a lower SQNR than ``min_sqnr``.
+
+    Args:
+        model: The model. It is not changed.
+        data: The samples on which values are measured; default is random inputs with a fixed seed.
+        output: The ``.onnx`` file to write; None to get the model as ``output_model`` of the report.
+        keywords: Options of ``qdqtool cast``, with ``_`` for ``-``.
+
+    Raises:
+        ArgumentError: An argument is not of an accepted kind, or an option is unknown.
+        ModelError: The model cannot be read, or the reference loads the model but not the result.
+        UsageError: Data or patterns do not fit the model, no node can be converted, or the result is larger than 2 GiB
+            and has no output.
+        GateError: No node can be converted within the limit. Nothing was written.
+        CapabilityError: ONNX Runtime is not installed or cannot run the model.
+        OutputError: The output cannot be written.
+    """
+    source = as_source(model)
+    request, options = cast_request(values_of(keywords, "cast", "cast_model", data=data), PYTHON)
+    return write_or_keep(output, options, lambda path, final: cast_job.cast_model(source, path, final, request))
 
 
 def fix_models(  # noqa: PLR0913 -- one argument for each option

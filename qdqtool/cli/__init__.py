@@ -21,7 +21,7 @@ from qdqtool.registry import load_unit, suggestion, unit_names
 
 _WORK = (
     *("convert", "quantize", "sensitivity", "validate", "check", "build", "inspect", "diff", "report"),
-    *("calibrate", "insert", "normalize", "strip", "explain"),
+    *("calibrate", "insert", "normalize", "cast", "strip", "explain"),
 )
 """The commands that most users need, in the order of use."""
 

@@ -105,7 +105,7 @@ def check_model(
         job = CheckJob(index, compared, options, metric)
         job.run(feeds, progress)
     used = reference(index.model, options.profile)
-    if job.split is not None:
+    if job.split is not None and job.split.own:
         used = replace(used, path=f"{used.path}+qdqtool")
     report = verdict(job, used, feeds.description)
     pairing = Pairing() if paired is None else paired.report

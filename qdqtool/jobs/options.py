@@ -11,8 +11,8 @@ from typing import Any
 
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.engines.options import GPUS, SM
-from qdqtool.models.options import ExternalData, Profile, WeightStorage
-from qdqtool.options import choice, comma_separated, file, integer, number, option, output, text
+from qdqtool.models.options import ExternalData, HalfType, Profile, WeightStorage
+from qdqtool.options import choice, comma_separated, file, integer, listed, number, option, output, text
 from qdqtool.quantization.planning.options import WHAT, HighPrecision, RecipeOptions
 from qdqtool.samples.options import CONSTANT_DATA, DATA, SAMPLES, SEVERAL, SHAPES, VALUES, CalibrationData, ReadOptions
 
@@ -172,16 +172,9 @@ class SensitivityCommand:
 
 
 @dataclass(init=False, repr=False, eq=False)
-class CheckCommand:
-    """Options of ``check_model``."""
+class MeasuredData:
+    """Options for the samples that a model runs on: files, or random inputs."""
 
-    baseline: Path | None = option(
-        None,
-        "The float model to compare with; it runs on the same inputs.",
-        file("FLOAT.onnx"),
-        section="What is compared",
-        only="command line",
-    )
     data: Any = _samples(f"{_FILES} Default: random inputs.", "Data")
     allow_constant_data: bool = option(False, CONSTANT_DATA, section="Data")
     seed: int = option(0, "Seed of random inputs.", integer(minimum=0), section="Data")
@@ -198,6 +191,47 @@ class CheckCommand:
         section="Data",
     )
     reading: ReadOptions = field(default_factory=ReadOptions)
+
+
+@dataclass(init=False, repr=False, eq=False)
+class CastCommand:
+    """Options of ``cast_model``."""
+
+    to: HalfType = option(
+        HalfType.FP16,
+        "The type that replaces float32: float16, or bfloat16 with the range of float32 and fewer bits.",
+        choice("fp16", "bf16", values=HalfType),
+    )
+    min_sqnr: float | None = option(
+        None,
+        "Lowest SQNR of each output against MODEL; to keep it, the nodes that cost most stay float32.  [default "
+        "with data: 40 for fp16, 25 for bf16]",
+        number("DB"),
+    )
+    nodes_to_exclude: tuple[str, ...] = option(
+        (),
+        "Keep nodes in float32 whose name or output name matches; repeatable.",
+        listed("GLOB", offers="node_names"),
+    )
+    op_types_to_exclude: tuple[str, ...] = option(
+        (), "Keep these operators in float32; repeatable.", listed("GLOB", offers="op_types")
+    )
+    external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA)
+    samples_and_shapes: MeasuredData = field(default_factory=MeasuredData)
+
+
+@dataclass(init=False, repr=False, eq=False)
+class CheckCommand:
+    """Options of ``check_model``."""
+
+    baseline: Path | None = option(
+        None,
+        "The float model to compare with; it runs on the same inputs.",
+        file("FLOAT.onnx"),
+        section="What is compared",
+        only="command line",
+    )
+    samples_and_shapes: MeasuredData = field(default_factory=MeasuredData)
     engine: Path | None = option(
         None,
         "Run this engine on the GPU of this machine, and compare its outputs with the reference. Not yet tested "

@@ -212,11 +212,11 @@ class HighPrecisionReport:
     """The result of the conversion of the float nodes of a model.
 
     Attributes:
-        dtype: The requested type, ``fp16``.
-        nodes: Number of nodes, other than Q and DQ, that compute in float16 now.
+        dtype: The requested type, ``fp16`` or ``bf16``.
+        nodes: Number of nodes, other than Q and DQ, that compute in this type now.
         kept: Nodes that compute in float32.
         casts: Number of Cast nodes that were added.
-        measured: Number of tensors that were measured, to see whether their values fit in float16; 0 without data.
+        measured: Number of tensors that were measured, to see whether their values fit; 0 without data.
         note: Why nothing was converted; empty if something was converted.
     """
 

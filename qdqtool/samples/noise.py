@@ -122,7 +122,9 @@ class _Trial:
         self._session: ModelSession | None = None
         if sum(map(nbytes, iter_tensors(index.model.proto))) <= LARGEST_RUN:
             with suppress(QdqError):
-                self._session = stack.enter_context(open_session(index.model, plan_split(index), Profile.LEAN))
+                self._session = stack.enter_context(
+                    open_session(index.model, plan_split(index, Profile.LEAN), Profile.LEAN)
+                )
 
     def problem(self, shapes: Shapes, values: Values) -> str:
         """Return the fault of shapes and values of inputs; empty if there is none."""

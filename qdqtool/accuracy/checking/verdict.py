@@ -18,6 +18,7 @@ from qdqtool.accuracy.checking.worst_output import worst_output
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.scope import display
 from qdqtool.models.report import Reference
+from qdqtool.models.targets import type_name
 from qdqtool.numerics import formats
 from qdqtool.samples.report import DataDescription
 
@@ -64,8 +65,9 @@ def _evaluated(job: CheckJob) -> Iterator[EvaluatedNode]:
     for own in job.split.own.values():
         yield _evaluated_by("qdqtool", own.node, own.reason)
     for node in job.index.view.nodes():
-        if (node.scope.path, node.key) in job.split.widened:
-            reason = "ONNX Runtime computes nothing in bfloat16; the float32 result is rounded to it"
+        half = job.split.widened.get((node.scope.path, node.key))
+        if half is not None:
+            reason = f"ONNX Runtime computes it in float32; the result is rounded to {type_name(half)}"
             yield _evaluated_by("onnxruntime-float32", node, reason)
 
 
@@ -109,7 +111,7 @@ def _skipped(node: NodeView, value: Value | None, reason: str) -> NotObserved:
 
 
 def _warnings(job: CheckJob) -> Iterator[str]:
-    if not job.checks and job.split is None:
+    if not job.checks and (job.split is None or not job.split.own):
         yield "the model has no QuantizeLinear or DequantizeLinear: only its outputs were checked"
     if job.float_form is not None and job.float_form.unknown:
         yield f"constants and graph were not compared with the baseline: {job.float_form.unknown}"

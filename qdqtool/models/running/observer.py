@@ -109,7 +109,7 @@ class Observer(Closing):
     def _open(self, values: Iterable[Value]) -> None:
         tapped = tap_tensors(self._index.view, values, self._index.elem_type)
         self._taps, self._unreachable = tapped.report.places, dict(tapped.report.unreachable)
-        self._session = open_session(tapped.model, plan_split(self._index), self._profile)
+        self._session = open_session(tapped.model, plan_split(self._index, self._profile), self._profile)
         self._outputs = tuple(dict.fromkeys(tap.output for taps in self._taps.values() for tap in taps))
 
     def _stacked(self) -> list[Value]:

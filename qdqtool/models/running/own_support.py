@@ -15,10 +15,11 @@ from qdqtool.models import targets
 from qdqtool.models.graph.edits.edit import NodeKey
 from qdqtool.models.graph.index.constants import FOLDABLE
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.qdq import QdqNode, is_qdq
 from qdqtool.models.graph.index.tensorrt_operators import PLACEHOLDERS
 from qdqtool.models.graph.index.view import GraphView, NodeView
 from qdqtool.models.graph.scope import ScopePath, node_bodies
+from qdqtool.models.options import Profile
 from qdqtool.models.running import own_nodes, tensorrt_operators
 from qdqtool.models.targets import type_name
 
@@ -67,7 +68,7 @@ class EvaluatorSplit:
     index: ModelIndex
 
 
-def plan_split(index: ModelIndex) -> EvaluatorSplit | None:
+def plan_split(index: ModelIndex, profile: Profile = Profile.SEMANTIC) -> EvaluatorSplit | None:
     """Divide a model between ONNX Runtime and our own core; return None if ONNX Runtime can run all of it."""
     main = index.view.main
     _refuse_placeholders(index.view)
@@ -81,7 +82,7 @@ def plan_split(index: ModelIndex) -> EvaluatorSplit | None:
     if ABSENT_TYPES.intersection(known.values()):
         own |= {carrier.node.key: carrier for carrier in _carriers(index, known, own)}
     skipped = {each.node for each in own.values()}
-    widened = {(node.scope.path, node.key): half for node, half in _widened(index) if node not in skipped}
+    widened = {(node.scope.path, node.key): half for node, half in _widened(index, profile) if node not in skipped}
     declared = any(known.get(name) == TensorProto.BFLOAT16 for name in (*main.input_names(), *main.output_names()))
     if not own and not widened and not declared and main.opset <= NEWEST_OPSET:
         return None
@@ -164,24 +165,27 @@ def _is_carried(node: NodeView, known: Mapping[str, int], index: ModelIndex) -> 
     return node.is_op(*FOLDABLE) and not makes_codes
 
 
-def _widened(index: ModelIndex) -> Iterator[tuple[NodeView, int]]:
-    """Yield the nodes that ONNX Runtime runs in float32 only, each with the half-precision type of its operands."""
-    bfloat16 = {value for value in index.view.values() if index.elem_type(value) == TensorProto.BFLOAT16}
-    for node in index.view.nodes():
-        if (
-            bfloat16
-            and _computes(node, index.view)
-            and bfloat16.intersection(node.present_inputs + node.present_outputs)
-        ):
-            yield node, TensorProto.BFLOAT16
-        elif _lacks_float16(node) and any(
-            index.elem_type(made) == TensorProto.FLOAT16 for made in node.present_outputs
-        ):
-            yield node, TensorProto.FLOAT16
+_HALVES = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
+
+
+def _widened(index: ModelIndex, profile: Profile) -> Iterator[tuple[NodeView, int]]:
+    """Yield the nodes that run in float32, each with the half-precision type to which its results are rounded.
+
+    ONNX Runtime has hardly any kernel for bfloat16. For float16, it puts Casts around most nodes, and then removes a
+    Cast to float16 with a Cast back behind it: nothing would be rounded between two nodes.
+    """
+    halves = {value: kind for value in index.view.values() if (kind := index.elem_type(value)) in _HALVES}
+    for node in index.view.nodes() if halves else ():
+        found = {halves[value] for value in (*node.present_inputs, *node.present_outputs) if value in halves}
+        if len(found) != 1 or not _computes(node, index.view):
+            continue
+        is_rounded = profile is Profile.SEMANTIC and not is_qdq(node)
+        if TensorProto.BFLOAT16 in found or is_rounded or _lacks_float16(node):
+            yield node, found.pop()
 
 
 def _computes(node: NodeView, view: GraphView) -> bool:
-    """Return whether a node with bfloat16 operands runs in float32; ONNX Runtime has a bfloat16 Cast, If and Loop."""
+    """Return whether a node with half-precision operands runs in float32; Cast, If and Loop take half precision."""
     is_moved = node.is_op("Cast", "BitCast", "Constant", "ConstantOfShape") or view.called(node) is not None
     return not is_moved and not any(True for _ in node_bodies(node.proto))
 

@@ -35,6 +35,19 @@ def inline_repeated(
     found = {
         path: count for path, count in counts.items() if 1 < count < MANY and path in reaching and _fits(view, path)
     }
+    return _inlined_within_bounds(model, view, found)
+
+
+def inline_called(model: Model) -> Transformed[tuple[InlinedFunction, ...]]:
+    """Inline every local function that is called, with the exceptions of :func:`inline_repeated`."""
+    view = GraphView(model)
+    found = {path: count for path, count in call_counts(view).items() if 0 < count < MANY and _fits(view, path)}
+    return _inlined_within_bounds(model, view, found)
+
+
+def _inlined_within_bounds(
+    model: Model, view: GraphView, found: Mapping[ScopePath, int]
+) -> Transformed[tuple[InlinedFunction, ...]]:
     nodes = sum(count * len(list(_nodes(view.scope(path).container))) for path, count in found.items())
     return _inlined(model, found if nodes <= MOST_NODES else {})
 

@@ -120,7 +120,7 @@ def lower(quantized: Model, measured: Mapping[TensorKey, float]) -> Transformed[
     half = convert_to_half(quantized, HalfType.FP16, measured)
     done = half.report
     if not done.nodes and not done.kept:
-        note = f"nothing was float32{_types(quantized)}"
+        note = f"nothing was float32{float_types(quantized)}"
         return Transformed(quantized, HighPrecisionReport(dtype=dtype, note=note))
     return Transformed(
         half.model,
@@ -141,7 +141,7 @@ def known_magnitudes(measured: Mapping[TensorKey, float], ranges: Ranges | None)
     return seen
 
 
-def _types(model: Model) -> str:
+def float_types(model: Model) -> str:
     """Return the float types of the constants of a model as text, the most frequent type first."""
     kinds = (tensor.data_type for tensor in iter_tensors(model.proto))
     found = Counter(_OTHER_FLOATS[kind] for kind in kinds if kind in _OTHER_FLOATS)

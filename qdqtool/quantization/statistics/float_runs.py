@@ -42,13 +42,15 @@ class FloatRuns(Closing):
 
     Args:
         read: Returns the tensors that later steps of the job read, so that one session serves all of them.
+        optimized: Whether a float model runs with the optimizations. Without them, a copy gives the same bits.
 
     Attributes:
         values: Number of values that the last run returned; 0 before the first run.
     """
 
-    def __init__(self, read: Callable[[ModelIndex], Iterable[Value]] = nothing_else) -> None:
+    def __init__(self, read: Callable[[ModelIndex], Iterable[Value]] = nothing_else, *, optimized: bool = True) -> None:
         self.values = 0
+        self._optimized = optimized
         self._read = read
         self._open: _Open | None = None
         self._kept: list[_Kept] = []
@@ -71,7 +73,8 @@ class FloatRuns(Closing):
             index = self.index_of(model)
             require_sound(index.view)
             self.close()
-            self._open = _Open(model, index, [*_outputs(index), *self._read(index), *wanted])
+            read = [*_outputs(index), *self._read(index), *wanted]
+            self._open = _Open(model, index, read, optimized=self._optimized)
         return self._open.observer
 
     def run(self, sample: Mapping[str, Array], number: int, feeds: Feeds) -> Run:
@@ -116,11 +119,11 @@ class _Kept:
 class _Open:
     """A session that is open."""
 
-    def __init__(self, model: Model, index: ModelIndex, values: Iterable[Value]) -> None:
+    def __init__(self, model: Model, index: ModelIndex, values: Iterable[Value], *, optimized: bool) -> None:
         self.model, self.index = model, index
         inner = {tensor_key(value): value for value in values if not is_fed(value)}
         self._tapped: set[TensorKey] = set(inner)
-        self.observer = _observer(index, inner.values())
+        self.observer = _observer(index, inner.values(), optimized=optimized)
 
     def has(self, values: Iterable[Value]) -> bool:
         return all(tensor_key(value) in self._tapped for value in values)
@@ -163,11 +166,11 @@ def _outputs(index: ModelIndex) -> list[Value]:
     return [main.values[name] for name in main.output_names()]
 
 
-def _observer(index: ModelIndex, values: Iterable[Value]) -> Observer:
-    """Open a model; use ONNX Runtime's optimizations for a float model, to save time, if the optimized model loads."""
+def _observer(index: ModelIndex, values: Iterable[Value], *, optimized: bool) -> Observer:
+    """Open a model; optimize a float model on request, to save time, if the optimized model loads."""
     # ONNX Runtime 1.31.1 fuses a Pad into the next MaxPool, and then refuses pads that are not below the kernel size.
     values = list(values)
-    if not index.qdq.nodes:
+    if optimized and not index.qdq.nodes:
         with suppress(ModelError, CapabilityError):
             return Observer(index, values, Profile.DEPLOYED)
     return Observer(index, values, Profile.SEMANTIC)

@@ -174,7 +174,7 @@ class SequentialMoments:
         main = self._index.view.main
         parts = cut_graph(self._index.model.proto.graph, merged, main.input_names())
         crossing = {name for part in parts.parts for name in part.kept}
-        if not inputs or plan_split(self._index) is not None or not self._runs.can_exchange(crossing):
+        if not inputs or plan_split(self._index, Profile.DEPLOYED) is not None or not self._runs.can_exchange(crossing):
             return
         yield from self._by_stage(inputs, parts)
 

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from qdqtool.errors import escape, plural
 from qdqtool.models.graph.report import NodeReason, Sizes
+from qdqtool.models.options import HalfType
 from qdqtool.quantization.calibration_report import MethodTrial, PreparationReport, Trial
 from qdqtool.quantization.planning.placement.context import QUANTIZED_ALREADY
 from qdqtool.quantization.preparation.steps import known_steps
@@ -144,14 +145,14 @@ def print_skipped(skipped: Sequence[NodeReason], console: Console) -> None:
 
 
 def print_high_precision(report: HighPrecisionReport | None, console: Console) -> None:
-    """Print how many nodes compute in float16, and why the others do not, grouped by reason."""
+    """Print how many nodes compute in half precision, and why the others do not, grouped by reason."""
     if report is None:
         return
     if report.note:
         console.print(f"note     --high-precision-dtype {report.dtype} changed nothing: {report.note}", style="yellow")
         return
-    total = report.nodes + len(report.kept)
-    console.print(f"{report.nodes} of {plural(total, 'float node')} in float16, {plural(report.casts, 'Cast')} added")
+    total, name = report.nodes + len(report.kept), HalfType(report.dtype).onnx_name
+    console.print(f"{report.nodes} of {plural(total, 'float node')} in {name}, {plural(report.casts, 'Cast')} added")
     if not report.measured:
         console.print("note     without data, the largest values of activations are unknown", style="yellow")
     groups = [(reason, list(nodes)) for reason, nodes in groupby(sorted(report.kept, key=_reason), _reason)]

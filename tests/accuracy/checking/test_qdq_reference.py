@@ -60,7 +60,7 @@ def test_inserted_two_level_models_are_checked_against_their_baseline(
     assert report.outputs[0].sqnr_db is not None
     assert 10 < report.outputs[0].sqnr_db < 50
     by = {node.evaluated_by for node in report.evaluated}
-    assert by == ({"qdqtool", "onnxruntime-float32"} if elem_type == T.BFLOAT16 else {"qdqtool"})
+    assert by == ({"qdqtool"} if elem_type == T.FLOAT else {"qdqtool", "onnxruntime-float32"})
 
 
 def test_int8_nodes_beside_fp4_are_still_compared_with_onnxruntime(tmp_path: Path) -> None:

@@ -114,10 +114,22 @@ def test_float16_nodes_without_a_kernel_run_in_float32(operator: str, is_widened
     {{ y = {operator.replace("'", '"')} (x, i, u) }}
     """
     model, x = text_model(text), X[0].astype(np.float16)
-    assert (plan_split(ModelIndex.of(model)) is not None) is is_widened
+    assert (plan_split(ModelIndex.of(model), Profile.DEPLOYED) is not None) is is_widened
     expected, update = x.copy(), np.array(15361, np.uint16).view(np.float16)
     expected[1] = expected[1] + update if is_widened else update
     assert evaluate(model, {"x": x})["y"].tobytes() == expected.tobytes()
+
+
+def test_float16_is_rounded_after_every_node_although_onnx_runtime_removes_its_own_casts() -> None:
+    model = text_model("""
+    <ir_version: 10, opset_import: ["": 21]>
+    g (float16[4] x) => (float16[4] y) <float16[1] k = {26576}>
+    { a = Add (x, k) b = Sub (a, k) y = Identity (b) }
+    """)
+    x, k = np.array([0.3, 1.7, -2.2, 40.1], np.float16), np.array(26576, np.uint16).view(np.float16)
+    assert k == 2000
+    assert evaluate(model, {"x": x})["y"].tobytes() == ((x + k) - k).tobytes()
+    assert plan_split(ModelIndex.of(model), Profile.DEPLOYED) is None
 
 
 def test_constants_of_bfloat16_are_returned_without_any_node_that_computes() -> None:

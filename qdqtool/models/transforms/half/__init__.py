@@ -6,19 +6,25 @@ has no equal in half precision, or if the scale is computed and the opset is bel
 type, which may be too small.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from qdqtool.models.graph.edits.edit import NodeKey
 from qdqtool.models.graph.edits.surgeon import apply_edits
 from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.graph.report import NodeReason
+from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.options import HalfType
 from qdqtool.models.transforms.half.decide import decide
 from qdqtool.models.transforms.half.edits import HalfEdits
 from qdqtool.models.transforms.taps import TensorKey
 
-__all__ = ["HalfConversion", "convert_to_half"]
+__all__ = ["HalfConversion", "NodeId", "convert_to_half"]
+
+NodeId = tuple[ScopePath, NodeKey]
+"""A node: its scope and the names of its outputs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,18 +32,28 @@ class HalfConversion:
     """The result of the conversion of a model.
 
     Attributes:
-        nodes: Number of nodes that compute in half precision.
+        computing: The nodes that compute in half precision, in the order of the graph.
         kept: The nodes that stay in float32, with the reasons.
         casts: Number of Cast nodes that were added.
     """
 
-    nodes: int
+    computing: tuple[NodeId, ...]
     kept: tuple[NodeReason, ...]
     casts: int
 
+    @property
+    def nodes(self) -> int:
+        """The number of nodes that compute in half precision."""
+        return len(self.computing)
+
 
 def convert_to_half(
-    model: Model, half: HalfType, measured: Mapping[TensorKey, float] | None = None
+    model: Model,
+    half: HalfType,
+    measured: Mapping[TensorKey, float] | None = None,
+    refuse: Callable[[NodeView], str] = lambda _: "",
+    *,
+    saves_casts: bool = True,
 ) -> Transformed[HalfConversion]:
     """Convert the float32 nodes of a model to half precision.
 
@@ -45,16 +61,18 @@ def convert_to_half(
     converted Q or DQ gets the type too, if its values are exact in it; otherwise the pair stays float32 between Casts.
 
     Args:
-        model: The model; its opset is at least 19 if it has Q or DQ. It is not changed.
+        model: The model; it is not changed. Below opset 19, every pair stays float32.
         half: The type that replaces float32.
         measured: The largest finite magnitude of each tensor on data, by scope and name. Tensors that were not measured
             are assumed to fit.
+        refuse: Returns why a node must stay float32, or "" if it may be half precision.
+        saves_casts: Whether light nodes between nodes that stay float32 stay float32 too.
     """
     index = ModelIndex.of(model.fork())
-    decisions = decide(index, half, measured or {})
+    decisions = decide(index, half, measured or {}, refuse, saves_casts=saves_casts)
     builder = HalfEdits(decisions)
     builder.add_all()
     done = apply_edits(index.model, builder.edits) if builder.edits else model
-    computing = sum(1 for _ in decisions.computing())
     kept = tuple(node.because(reason) for node, reason in decisions.kept.items())
-    return Transformed(done, HalfConversion(computing - len(decisions.kept), kept, builder.casts))
+    computing = tuple((node.scope.path, node.key) for node in decisions.computing() if node not in decisions.kept)
+    return Transformed(done, HalfConversion(computing, kept, builder.casts))

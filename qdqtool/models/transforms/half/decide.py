@@ -1,6 +1,7 @@
 """Decide which nodes of a model compute in half precision, and record why other nodes do not."""
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
@@ -67,6 +68,9 @@ BETWEEN = "it is between nodes that stay float32, so two Casts would gain nothin
 
 DTYPES = {HalfType.FP16: FLOAT16, HalfType.BF16: BFLOAT16}
 
+FIRST_OPSET_WITH_HALF_PAIRS = 19
+"""The first opset in which Q and DQ accept half precision."""
+
 FIRST_OPSET_WITH_MIXED_PAIRS = 23
 """The first opset in which data and scale of a Q or DQ may have different float types."""
 
@@ -123,6 +127,8 @@ class Decisions:
         """Return whether a Q or DQ can have either type: the scale can, or may differ in type."""
         entry = self.index.qdq.get(node)
         assert entry is not None
+        if node.scope.opset < FIRST_OPSET_WITH_HALF_PAIRS:
+            return False
         if self.is_stored(entry.scale) and not self.index.qdq.makes_scales(entry):
             return self._is_exact(entry.scale)
         return node.scope.opset >= FIRST_OPSET_WITH_MIXED_PAIRS
@@ -159,13 +165,22 @@ class Decisions:
         return all(self.wants_half(use) is not False for use in value.uses)
 
 
-def decide(index: ModelIndex, half: HalfType, measured: Mapping[TensorKey, float]) -> Decisions:
+def decide(
+    index: ModelIndex,
+    half: HalfType,
+    measured: Mapping[TensorKey, float],
+    refuse: Callable[[NodeView], str],
+    *,
+    saves_casts: bool = True,
+) -> Decisions:
     """Decide the type of every node of a model.
 
     Args:
         index: The index of the model.
         half: The type that replaces float32.
         measured: The largest finite magnitude of measured tensors, by scope and name.
+        refuse: Returns why a node must stay float32, or "" if it may be half precision.
+        saves_casts: Whether light nodes between nodes that stay float32 stay float32 too.
     """
     view = index.view
     operands = {node: own for node in view.nodes() if (own := operands_of(node, index.types, half)) is not None}
@@ -175,11 +190,15 @@ def decide(index: ModelIndex, half: HalfType, measured: Mapping[TensorKey, float
     indices = index_arithmetic(view, operands)
     carried = f"its results become indices or shapes, and {half.onnx_name} holds integers only up to {half.integers}"
     for node in decisions.computing():
-        reason = operands[node].problem or (carried if node in indices else limits.problem(node))
+        reason = operands[node].problem or refuse(node) or (carried if node in indices else limits.problem(node))
         if reason:
             decisions.kept[node] = reason
-    _keep_between(decisions)
+    if saves_casts:
+        _keep_between(decisions)
     return decisions
+
+
+_LOG_OF_LARGEST = math.log(np.finfo(np.float64).max)
 
 
 class _Limits:
@@ -218,12 +237,33 @@ class _Limits:
 
     def _inner_misfit(self, node: NodeView) -> str:
         """Describe an intermediate result that does not fit in half precision; empty if all fit."""
-        # Builders sum the squares of ReduceL2 and LpNormalization in the type of the input, before the root.
-        root = {"ReduceL2": node.output(), "LpNormalization": node.input(0)}.get(node.op_type)
-        magnitude = self._magnitudes.of(root) if root is not None else None
-        if magnitude is None or magnitude**2 <= self._half.largest:
+        # Builders compute these in the type of the input: squares before the root, sums before the division, and
+        # exponentials before the logarithm.
+        value = node.input(0) if node.op_type == "LpNormalization" else node.output()
+        magnitude = self._magnitudes.of(value) if value is not None else None
+        if magnitude is None:
             return ""
-        return f"it adds up squares, which reach {magnitude**2:.3g}: more than {self._half.largest:g}"
+        if node.op_type == "LogSoftmax":
+            least = math.exp(-magnitude)
+            few = f"it takes the logarithm of {least:.3g}, where {self._half.onnx_name} has fewer bits"
+            return few if least < self._half.normal else ""
+        match node.op_type:
+            case "ReduceL2" | "LpNormalization":
+                what, total = "squares", magnitude**2
+            case "ReduceMean" | "GlobalAveragePool":
+                what, total = "numbers", magnitude * self._averaged(node)
+            case "ReduceLogSum" | "ReduceLogSumExp":
+                what, total = "numbers", math.inf if magnitude > _LOG_OF_LARGEST else math.exp(magnitude)
+            case _:
+                return ""
+        is_beyond = total > self._half.largest
+        return f"it adds up {what}, which reach {total:.3g}: more than {self._half.largest:g}" if is_beyond else ""
+
+    def _averaged(self, node: NodeView) -> float:
+        """Return how many numbers make one result of a mean; 1 if a shape is unknown."""
+        shapes = [self._decisions.index.types.full_shape(value) for value in (node.input(0), node.output()) if value]
+        before, after = (math.prod(shape) if shape is not None else 0 for shape in shapes)
+        return before / after if before and after else 1
 
 
 def _keep_between(decisions: Decisions) -> None:

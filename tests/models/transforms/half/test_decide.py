@@ -101,6 +101,32 @@ def test_squares_that_are_added_up_inside_must_fit(op_type, large):
     assert kept(half) == {"squares": "it adds up squares, which reach 1.69e+04: more than 16376"}
 
 
+@pytest.mark.parametrize(
+    ("operator", "fits", "beyond", "reason"),
+    [
+        ("ReduceMean <keepdims = 1> (s)", 4094, 4095, "it adds up numbers, which reach 1.64e+04: more than 16376"),
+        ("ReduceLogSum <keepdims = 1> (s)", 9.7, 9.71, "it adds up numbers, which reach 1.65e+04: more than 16376"),
+        ("ReduceLogSumExp <keepdims = 1> (s)", 9.7, 800, "it adds up numbers, which reach inf: more than 16376"),
+        ("LogSoftmax <axis = 0> (s)", 9.7, 9.71, "it takes the logarithm of 6.07e-05, where float16 has fewer bits"),
+    ],
+)
+def test_what_a_formula_makes_inside_must_fit(operator, fits, beyond, reason):
+    graph = f"{HEAD} {{ s = Sigmoid (x) r = {operator} y = Mul (r, s) }}"
+    assert report(graph, {"r": fits})[1] == {}
+    assert report(graph, {"r": beyond})[1] == {"r": reason}
+
+
+def test_an_average_over_an_unknown_number_is_judged_by_its_result():
+    graph = f"{HEAD} {{ s = Sigmoid (x) r = ReduceMean <keepdims = 1> (s) y = Mul (r, s) }}".replace("[4]", "[n]")
+    assert report(graph, {"r": 16000.0})[1] == {}
+
+
+def test_a_refused_node_stays_float32_with_the_given_reason():
+    half = convert_to_half(Model(conv_model()), HalfType.FP16, {}, lambda node: "asked" * node.is_op("Relu"))
+    assert [(each.op_type, each.reason) for each in half.report.kept] == [("Relu", "asked")]
+    assert (len(half.report.computing), half.report.casts) == (2, 4)
+
+
 def test_arithmetic_of_shapes_stays_float32():
     """Half of 4098 is 2049, which float16 has not."""
     nodes = [
@@ -396,7 +422,7 @@ def decided(nodes, opset):
     """The tensors that become float16, and the uses that want it, as ``q.0``: those that want float32, then either."""
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["": {opset}]> {PAIRS} {{ {nodes} }}')
     index = ModelIndex.of(Model(model))
-    decisions = decide(index, HalfType.FP16, {})
+    decisions = decide(index, HalfType.FP16, {}, lambda _: "")
     kinds = {TensorProto.FLOAT, TensorProto.FLOAT16}
     floats = [value for value in index.view.values() if index.types.elem_type(value) in kinds]
     wants = {True: set(), False: set(), None: set()}
@@ -450,7 +476,7 @@ def test_only_constants_of_the_file_in_float32_are_stored():
     nodes = "c = Constant <value_float = 0.5> () e = Exp (c) k = Constant <value = int8 {1}> () y = Add (x, z)"
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {PAIRS} {{ {nodes} }}')
     index = ModelIndex.of(Model(model))
-    decisions = decide(index, HalfType.FP16, {})
+    decisions = decide(index, HalfType.FP16, {}, lambda _: "")
     stored = {value.name for value in index.view.values() if decisions.is_stored(value)}
     assert stored == {"s", "t", "w", "v", "large", "c"}
     assert not decisions.is_stored(None)
@@ -460,6 +486,6 @@ def test_a_dq_that_makes_nothing_leaves_its_computed_scale_in_float32():
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["": 23]> {PAIRS} {{ {WEIGHT} y = Neg (x) }}')
     model.graph.node[2].output[:] = [""]
     index = ModelIndex.of(Model(model))
-    decisions = decide(index, HalfType.FP16, {})
+    decisions = decide(index, HalfType.FP16, {}, lambda _: "")
     (scale,) = [value for value in index.view.values() if value.name == "i"]
     assert [decisions.wants_half(use) for use in scale.uses] == [False, False]

@@ -1,0 +1,148 @@
+"""Convert a model to half precision such that every output keeps a given SQNR: some nodes stay float32 for that.
+
+The nodes are divided into parts in the order of the graph. The noise of each part is measured with all other nodes in
+float32; the noise of several parts is predicted as the sum. The parts with most noise stay float32 until the rest is
+predicted to keep the SQNR. Such a part is divided further, so that nodes without noise are set free, and the result is
+measured.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from qdqtool.accuracy.checking.accuracy import MeasuredModel, measure_accuracy
+from qdqtool.accuracy.report import Accuracy
+from qdqtool.accuracy.search.accuracy_goal import worst_db
+from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.graph.model import Model, Transformed
+from qdqtool.models.options import HalfType
+from qdqtool.models.plan import QuantPlan
+from qdqtool.models.transforms.half import HalfConversion, NodeId, convert_to_half
+from qdqtool.models.transforms.taps import TensorKey
+from qdqtool.numerics.noise import WORST_DB
+from qdqtool.quantization.statistics.float_runs import FloatRuns
+from qdqtool.samples.split import MeasuringData
+
+SAMPLES = 8
+"""Largest number of samples on which nodes are chosen."""
+
+PARTS = 8
+"""Number of parts into which the nodes are divided first."""
+
+PROBES = 64
+"""After this many measurements, no part is divided any more."""
+
+MARGIN_DB, MOST_DB = 0.3, 6.0
+"""A result that misses the SQNR on other samples raises the target by the missing dB, at most the second number, and
+the first."""
+
+_Part = tuple[NodeId, ...]
+
+Probe = Callable[[frozenset[NodeId]], float]
+"""Returns the SQNR of the worst output, in dB, if only these nodes stay float32; infinity without noise."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HalfRequest:
+    """A conversion to half precision.
+
+    Attributes:
+        half: The type that replaces float32.
+        limit_db: The SQNR in dB that every output keeps against the given model; None if finite outputs are enough.
+        measured: The largest finite magnitude of tensors, by scope and name.
+        refuse: Returns why a node must stay float32, or "" if it may be half precision.
+    """
+
+    half: HalfType
+    limit_db: float | None
+    measured: Mapping[TensorKey, float]
+    refuse: Callable[[NodeView], str]
+
+    def convert(
+        self, model: Model, kept: frozenset[NodeId] = frozenset(), *, saves_casts: bool = True
+    ) -> Transformed[HalfConversion]:
+        """Convert a model; the nodes in ``kept`` stay float32 too."""
+        loss = "become NaN or infinite" if self.limit_db is None else f"miss the limit of {self.limit_db:g} dB"
+        why = f"in {self.half.onnx_name} it would make an output {loss}"
+
+        def refuse(node: NodeView) -> str:
+            return self.refuse(node) or (why if (node.scope.path, node.key) in kept else "")
+
+        return convert_to_half(model, self.half, self.measured, refuse, saves_casts=saves_casts)
+
+
+def convert_within(
+    model: Model, request: HalfRequest, choosing: MeasuringData, measuring: MeasuringData, runs: FloatRuns
+) -> tuple[Accuracy, frozenset[NodeId]]:
+    """Return the accuracy of a conversion that keeps the limit, and the nodes that stay float32 for it.
+
+    Args:
+        model: The model with float32 nodes.
+        request: The conversion.
+        choosing: The samples to choose nodes with; the first :data:`SAMPLES` are run.
+        measuring: The samples that the result is measured on.
+        runs: Runs the model.
+
+    Raises:
+        UsageError: The model or the result cannot be run, or no output can be compared.
+    """
+    few = MeasuringData(feeds=choosing.feeds.first(SAMPLES))
+    target = limit = -WORST_DB if request.limit_db is None else request.limit_db
+    computing = request.convert(model).report.computing
+
+    def measure(kept: frozenset[NodeId], data: MeasuringData, *, saves_casts: bool = True) -> float:
+        after = request.convert(model, kept, saves_casts=saves_casts).model
+        accuracies.append(measure_accuracy(model, MeasuredModel(make=lambda: after, plan=QuantPlan(())), data, runs))
+        found = worst_db(accuracies[-1])
+        return math.inf if found is None else found
+
+    kept, accuracies = frozenset[NodeId](), list[Accuracy]()
+    while True:
+        worst = measure(kept, measuring)
+        if worst >= limit or len(kept) == len(computing):
+            return accuracies[-1], kept
+        # A light node alone would stay float32 to save Casts, and show no noise.
+        kept, found = find_kept(computing, target, lambda kept: measure(kept, few, saves_casts=False))
+        if math.isfinite(found):
+            target = max(target, found) + min(limit - worst, MOST_DB) + MARGIN_DB
+
+
+def find_kept(nodes: Sequence[NodeId], limit_db: float, probe: Probe) -> tuple[frozenset[NodeId], float]:
+    """Return few nodes, without which every output keeps the limit, and the SQNR of the worst output.
+
+    Args:
+        nodes: The nodes that may be half precision, in the order of the graph.
+        limit_db: The limit in dB.
+        probe: Measures a choice.
+    """
+    every, noise = frozenset(nodes), dict[_Part, float]()
+    divided = _divided(tuple(nodes), PARTS)
+    while divided:
+        noise |= {part: 10 ** (-probe(every - frozenset(part)) / 10) for part in divided}
+        large = [part for part in _noisiest(noise, limit_db) if len(part) > 1]
+        divided = [half for part in large for half in _divided(part, 2)] if len(noise) + len(large) <= PROBES else []
+        noise = {part: value for part, value in noise.items() if not divided or part not in large}
+    order, count = _ranked(noise), len(_noisiest(noise, limit_db))
+    while count < len(order):
+        kept = frozenset(node for part in order[:count] for node in part)
+        worst = probe(kept)
+        if worst >= limit_db:
+            return kept, worst
+        count += max(1, count // 4)
+    return every, math.inf
+
+
+def _divided(nodes: _Part, parts: int) -> list[_Part]:
+    size = max(1, math.ceil(len(nodes) / parts))
+    return [nodes[start : start + size] for start in range(0, len(nodes), size)]
+
+
+def _ranked(noise: Mapping[_Part, float]) -> list[_Part]:
+    return sorted(noise, key=lambda part: noise[part], reverse=True)
+
+
+def _noisiest(noise: Mapping[_Part, float], limit_db: float) -> list[_Part]:
+    """Return the parts with most noise, without which the others are predicted to keep the limit."""
+    order, budget = _ranked(noise), 10 ** (-limit_db / 10)
+    counts = (count for count in range(len(order)) if math.fsum(noise[part] for part in order[count:]) <= budget)
+    return order[: next(counts, len(order))]

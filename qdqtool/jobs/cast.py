@@ -1,0 +1,182 @@
+"""The cast job: convert the float32 nodes of a model to float16 or bfloat16."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from qdqtool.accuracy.checking.check_values import feeds_of, recorded_preprocessing, with_values
+from qdqtool.accuracy.report import Accuracy
+from qdqtool.accuracy.search.half_search import HalfRequest, convert_within
+from qdqtool.errors import GateError, UsageError
+from qdqtool.models.graph.index.growth import require_bounded
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.soundness import require_sound
+from qdqtool.models.graph.io.external import model_bytes
+from qdqtool.models.graph.io.load import load_source
+from qdqtool.models.graph.io.offload import offloaded
+from qdqtool.models.graph.io.save import save_model
+from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.report import Sizes, WrittenModelReport
+from qdqtool.models.options import ExternalData, HalfType
+from qdqtool.models.running.loadable import require_loadable
+from qdqtool.models.transforms.half import HalfConversion, NodeId
+from qdqtool.models.transforms.inline_functions import inline_called
+from qdqtool.models.transforms.opset import upgrade_opset
+from qdqtool.quantization.planning.high_precision import float_types, measure_magnitudes
+from qdqtool.quantization.planning.placement.proposal import Selection
+from qdqtool.quantization.report import HighPrecisionReport
+from qdqtool.quantization.statistics.float_runs import FloatRuns
+from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.report import DataDescription
+from qdqtool.samples.request import DataRequest
+from qdqtool.samples.split import MeasuringData, measuring_part, split_samples
+
+DEFAULT_SQNR_DB = {HalfType.FP16: 40.0, HalfType.BF16: 25.0}
+"""The SQNR in dB that every output keeps on real data unless the user gives another limit.
+
+On random inputs, an output is often nearly constant or nearly 0, and such an SQNR would keep good nodes in float32.
+"""
+
+OPSET_OF_BFLOAT16 = 22
+"""The first opset that defines convolutions and pooling for bfloat16."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastOptions:
+    """How a model is converted to half precision and written.
+
+    Attributes:
+        to: The type that replaces float32.
+        min_sqnr_db: The SQNR in dB that every output keeps; None for :data:`DEFAULT_SQNR_DB` on real data, and for
+            finite outputs on random inputs.
+        selection: Patterns of the nodes that stay float32.
+        external_data: Whether weights are stored in a second file.
+    """
+
+    to: HalfType = HalfType.FP16
+    min_sqnr_db: float | None = None
+    selection: Selection = field(default_factory=Selection)
+    external_data: ExternalData = ExternalData.AUTO
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CastReport(WrittenModelReport):
+    """The result of ``cast``.
+
+    Attributes:
+        model: The input model.
+        output: The ``.onnx`` file that was written.
+        external_data: The data file of the output, if any.
+        high_precision: The conversion, and the nodes that stay float32 with the reasons.
+        min_sqnr_db: The SQNR in dB that every output keeps; None if outputs only have to be finite.
+        accuracy: The outputs of the result against those of the model.
+        data: The samples.
+        opset_before: The opset of the input model.
+        opset_after: The opset of the output.
+        sizes: File sizes.
+    """
+
+    model: str
+    output: str
+    external_data: str | None
+    high_precision: HighPrecisionReport
+    min_sqnr_db: float | None
+    accuracy: Accuracy
+    data: DataDescription
+    opset_before: int
+    opset_after: int
+    sizes: Sizes
+
+
+def cast_model(
+    model: str | Path | Model,
+    output: str | Path,
+    options: CastOptions | None = None,
+    data: DataRequest | None = None,
+) -> CastReport:
+    """Convert the float32 nodes of a model to half precision and write the result.
+
+    Inputs and outputs keep their types, Q/DQ pairs keep their scales and codes. A node stays float32 if ONNX does not
+    define its operator for the type, if a value on the data or inside its formula leaves the type, if the user names
+    it, or if an output would otherwise fall below the limit.
+
+    Args:
+        model: The ``.onnx`` file, or a loaded model. It is not changed.
+        output: The ``.onnx`` file to write.
+        options: The type, the limit, and the nodes that stay float32.
+        data: The samples on which values are measured; default is random inputs with a fixed seed.
+
+    Raises:
+        ModelError: The model cannot be read, or the reference loads the model but not the result.
+        UsageError: Data or patterns do not fit the model, or no node can be converted.
+        GateError: No node can be converted within the limit. Nothing was written.
+        CapabilityError: ONNX Runtime is not installed or cannot run the model.
+        OutputError: The output cannot be written.
+    """
+    options, request = options or CastOptions(), data or DataRequest()
+    given = offloaded(load_source(model, output))
+    require_sound(ModelIndex.of(given).view)
+    source = inline_called(given).model
+    if options.to is HalfType.BF16:
+        source = upgrade_opset(source, OPSET_OF_BFLOAT16).model
+    options.selection.matches(ModelIndex.of(source).view)
+    half, feeds, accuracy, kept = _decide(source, options, request)
+    done = half.convert(source, kept)
+    require_loadable(done.model, given)
+    saved = save_model(done.model, output, external_data=options.external_data)
+    return CastReport(
+        model=str(given.path or ""),
+        output=str(saved.model),
+        external_data=str(saved.data) if saved.data else None,
+        high_precision=HighPrecisionReport(
+            dtype=options.to.value,
+            nodes=done.report.nodes,
+            kept=done.report.kept,
+            casts=done.report.casts,
+            measured=len(half.measured),
+        ),
+        min_sqnr_db=half.limit_db,
+        accuracy=accuracy,
+        data=feeds.description,
+        opset_before=given.default_opset(),
+        opset_after=done.model.default_opset(),
+        sizes=Sizes(before=model_bytes(given), after=saved.bytes),
+    )
+
+
+def _decide(
+    source: Model, options: CastOptions, request: DataRequest
+) -> tuple[HalfRequest, Feeds, Accuracy, frozenset[NodeId]]:
+    """Return the conversion, the samples, the accuracy of the result, and the nodes that stay float32 for it."""
+    request = replace(request, options=replace(request.options, recorded=recorded_preprocessing((source, None))))
+    model, _, request = with_values(source, None, request)
+    feeds = feeds_of(ModelIndex.of(model), None, request, {})
+    require_bounded(model, feeds.description.shapes)
+    split = split_samples(len(feeds))
+    choosing, is_real = split.choosing_of(feeds), feeds.description.seed is None
+    half = HalfRequest(
+        half=options.to,
+        limit_db=DEFAULT_SQNR_DB[options.to] if is_real and options.min_sqnr_db is None else options.min_sqnr_db,
+        measured=measure_magnitudes(model, choosing),
+        refuse=lambda node: "" if (why := options.selection.refusal(node)) is None else why.text,
+    )
+    _require_work(half.convert(model).report, model, options.to)
+    with FloatRuns(optimized=False) as runs:
+        accuracy, kept = convert_within(model, half, MeasuringData(feeds=choosing), measuring_part(feeds, split), runs)
+    if not half.convert(model, kept).report.nodes:
+        least = "is finite" if half.limit_db is None else f"keeps {half.limit_db:g} dB"
+        raise GateError(
+            f"no node can compute in {options.to.onnx_name} such that every output {least}",
+            hint="`--min-sqnr DB` sets a lower limit, and bfloat16 (`--to bf16`) has the range of float32",
+        )
+    return half, feeds, accuracy, kept
+
+
+def _require_work(done: HalfConversion, model: Model, half: HalfType) -> None:
+    if done.nodes:
+        return
+    if done.kept:
+        first = done.kept[0]
+        raise UsageError(f"no node can compute in {half.onnx_name}; {first.node} stays float32: {first.reason}")
+    raise UsageError(f"the model has no node that computes in float32{float_types(model)}")

@@ -1,0 +1,17 @@
+"""Print the report of a conversion to half precision on a terminal."""
+
+from rich.console import Console
+
+from qdqtool.jobs.cast import CastReport
+from qdqtool.reports.text._shared import print_files, print_high_precision, print_opset
+from qdqtool.reports.text.quantize import print_accuracy
+
+
+def render(report: CastReport, console: Console) -> None:
+    """Print what computes in half precision, what does not and why, the accuracy, and the written file."""
+    print_high_precision(report.high_precision, console)
+    print_opset(report.opset_before, report.opset_after, console)
+    print_accuracy(report.accuracy, console, "model before")
+    if report.data.seed is not None:
+        console.print("note     real data may have larger values than random inputs: `--data DATA`", style="yellow")
+    print_files(report.output, report.external_data, report.sizes, console)

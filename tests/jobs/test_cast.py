@@ -1,0 +1,157 @@
+"""Cast: half precision where the values fit, Q/DQ unchanged, and a reason for each node that stays float32."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper, parser
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
+from support.command import qdqtool
+from support.half import outputs_of, types_of
+from support.metrics import sqnr_db
+from support.small import conv_model
+
+from qdqtool import build_engine, cast_model
+from qdqtool.errors import GateError, UsageError
+from qdqtool.jobs.cast import CastReport
+
+RNG = np.random.default_rng(5)
+SAMPLES = [{"x": RNG.normal(size=(1, 3, 8, 8)).astype(np.float32)} for _ in range(8)]
+LARGE = """<ir_version: 10, opset_import: ["": 17]>
+g (float[n, 8] x) => (float[n, 8] y) <float gain = {100000.0}> {
+  a = MatMul (x, w) [grow] b = Mul (a, gain) [shrink] c = Div (b, gain) d = Sigmoid (c) y = MatMul (d, w) }"""
+
+
+def large() -> onnx.ModelProto:
+    model = parser.parse_model(LARGE)
+    model.graph.initializer.append(numpy_helper.from_array(RNG.normal(size=(8, 8)).astype(np.float32), "w"))
+    return model
+
+
+def rows(count: int) -> list[dict[str, np.ndarray]]:
+    return [{"x": RNG.normal(size=(2, 8)).astype(np.float32)} for _ in range(count)]
+
+
+def made(report: CastReport) -> onnx.ModelProto:
+    assert report.output_model is not None
+    proto = report.output_model.proto
+    onnx.checker.check_model(proto, full_check=True)
+    return proto
+
+
+def test_values_beyond_float16_stay_float32_and_the_rest_does_not() -> None:
+    model, data = large(), rows(8)
+    report = cast_model(model, data)
+    assert {each.node for each in report.high_precision.kept} == {"grow", "shrink"}
+    types = types_of(made(report))
+    assert (types["x"], types["y"], types["d"], types["b"]) == ("FLOAT", "FLOAT", "FLOAT16", "FLOAT")
+    (new,) = rows(1)
+    assert sqnr_db(outputs_of(model, new)["y"], outputs_of(made(report), new)["y"]) > 40
+    assert (report.accuracy.held_back, report.accuracy.samples, report.min_sqnr_db) == (True, 4, 40.0)
+
+
+def test_a_limit_decides_and_one_that_nothing_keeps_writes_nothing(tmp_path: Path) -> None:
+    assert cast_model(conv_model(), SAMPLES, min_sqnr=45).high_precision.nodes == 3
+    with pytest.raises(GateError, match="no node can compute in float16 such that every output keeps 200 dB"):
+        cast_model(conv_model(), SAMPLES, tmp_path / "o.onnx", min_sqnr=200)
+    assert list(tmp_path.iterdir()) == []
+    some = cast_model(conv_model(), SAMPLES, min_sqnr=68)
+    assert some.high_precision.nodes == 2
+    assert "float16 it would make an output miss the limit of 68 dB" in str(some.high_precision.kept)
+
+
+def test_random_inputs_set_no_limit() -> None:
+    report = cast_model(conv_model())
+    assert (report.min_sqnr_db, report.high_precision.nodes, report.data.seed) == (None, 3, 0)
+
+
+def test_what_the_user_names_stays_float32() -> None:
+    report = cast_model(conv_model(), SAMPLES, nodes_to_exclude=["conv1"], op_types_to_exclude=["Relu"])
+    assert [(each.node, each.reason) for each in report.high_precision.kept] == [
+        ("conv1", "excluded by --nodes-to-exclude 'conv1'"),
+        ("relu1", "excluded by --op-types-to-exclude 'Relu'"),
+    ]
+    with pytest.raises(UsageError, match="'cnov1' matches no node of the model; did you mean 'conv1'"):
+        cast_model(conv_model(), SAMPLES, nodes_to_exclude=["cnov1"])
+
+
+def test_a_model_that_is_half_already_is_refused_in_one_line() -> None:
+    half = made(cast_model(conv_model(), SAMPLES))
+    with pytest.raises(UsageError, match="no node that computes in float32, the constants are float16"):
+        cast_model(half, SAMPLES)
+
+
+class Reader(CalibrationDataReader):  # type: ignore[misc]
+    def __init__(self) -> None:
+        self.left = iter(SAMPLES)
+
+    def get_next(self) -> dict[str, np.ndarray] | None:
+        return next(self.left, None)
+
+
+def test_pairs_of_onnx_runtime_keep_scales_and_codes(tmp_path: Path) -> None:
+    onnx.save(conv_model(21, 10), tmp_path / "f.onnx")
+    quantize_static(tmp_path / "f.onnx", tmp_path / "q.onnx", Reader(), QuantFormat.QDQ)
+    quantized = onnx.load(tmp_path / "q.onnx")
+    report = cast_model(quantized, SAMPLES)
+    written = made(report)
+    assert report.high_precision.nodes == 2
+    assert pairs(written) == pairs(quantized)
+    assert {types_of(written)[name] for name in convolved(written)} == {"FLOAT16"}
+    assert report.accuracy.outputs[0].sqnr_db is not None
+    assert report.accuracy.outputs[0].sqnr_db > 40
+
+
+def pairs(model: onnx.ModelProto) -> list[tuple[str, list[float], list[float]]]:
+    """Operator, scales and zero points of every Q and DQ, in the order of the graph."""
+    stored = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
+    nodes = [node for node in model.graph.node if node.op_type in {"QuantizeLinear", "DequantizeLinear"}]
+    return [(n.op_type, *(stored[name].astype(float).ravel().tolist() for name in n.input[1:3])) for n in nodes]
+
+
+def convolved(model: onnx.ModelProto) -> list[str]:
+    return [name for node in model.graph.node if node.op_type == "Conv" for name in (*node.input, *node.output)]
+
+
+def test_functions_are_inlined_so_that_their_nodes_can_change() -> None:
+    text = """<ir_version: 10, opset_import: ["": 17, "own": 1]> g (float[4] x) => (float[4] y) {
+        a = own.twice (x) y = own.twice (a) }
+      <domain: "own", opset_import: ["": 17]> twice (u) => (v) { w = Sigmoid (u) v = Add (w, w) }"""
+    report = cast_model(
+        parser.parse_model(text), [{"x": np.ones(4, np.float32) * k} for k in range(4)], allow_constant_data=True
+    )
+    assert (report.high_precision.nodes, report.high_precision.kept) == (4, ())
+
+
+def test_the_command_prints_reasons_accuracy_and_file(tmp_path: Path) -> None:
+    onnx.save(large(), tmp_path / "m.onnx")
+    np.savez(tmp_path / "d.npz", x=np.concatenate([each["x"] for each in rows(8)])[:8])
+    done = qdqtool("cast", "m.onnx", "--data", "d.npz", "-o", "h.onnx", cwd=tmp_path)
+    assert (done.code, done.err) == (0, "")
+    assert "3 of 5 float nodes in float16, 4 Casts added" in done.out
+    assert "float32 Div shrink: 'b' reaches " in done.out
+    assert "wrote h.onnx" in done.out
+    assert onnx.load(tmp_path / "h.onnx").graph.node
+    random = qdqtool("cast", "m.onnx", "-o", "r.onnx", "--input-shapes", "x:1x8", cwd=tmp_path)
+    assert "random inputs" in random.out
+    wrong = qdqtool("cast", "m.onnx", "--to", "fp8", "-o", "w.onnx", cwd=tmp_path)
+    assert (wrong.code, "'fp8' is not one of 'fp16', 'bf16'" in wrong.err) == (2, True)
+
+
+SHAPES = {
+    "yunet_n_dynamic": {"input": (1, 3, 160, 160)},
+    "silero_vad_16k_op15": {"input": (1, 576), "state": (2, 1, 128)},
+}
+
+
+def test_a_real_network_computes_in_half_precision_and_is_built(real_model: Path, tmp_path: Path) -> None:
+    shapes = SHAPES.get(real_model.stem, {})
+    values = {"sr": 16000} if real_model.stem.startswith("silero") else {}
+    report = cast_model(real_model, None, tmp_path / "h.onnx", input_shapes=shapes, input_values=values)
+    given_reasons = ("fewer bits", "bodies of If", "between nodes that stay float32")
+    assert all(any(words in each.reason for words in given_reasons) for each in report.high_precision.kept)
+    assert report.high_precision.nodes > 5 * len(report.high_precision.kept)
+    assert min(each.sqnr_db or 99 for each in report.accuracy.outputs) > (25 if values or shapes else 55)
+    if real_model.stem != "silero_vad_16k_op15":
+        build_engine(tmp_path / "h.onnx", tmp_path / "h.engine", input_shapes=shapes, backend="tensorrt-rtx")
