@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from qdqtool.engines.options import BuildCommand
+from qdqtool.engines.options import BuildCommand, RunCommand
 from qdqtool.jobs.conversion.union import ConvertCommand, step_options
 from qdqtool.jobs.options import (
     CalibrateCommand,
@@ -10,7 +10,6 @@ from qdqtool.jobs.options import (
     CheckCommand,
     InsertCommand,
     QuantizeCommand,
-    RunCommand,
     SensitivityCommand,
 )
 from qdqtool.options import Option, declared

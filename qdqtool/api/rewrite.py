@@ -15,10 +15,9 @@ from qdqtool.jobs import fix as fix_job
 from qdqtool.jobs import normalize as normalize_job
 from qdqtool.jobs import reduce as reduce_job
 from qdqtool.jobs import strip as strip_job
-from qdqtool.jobs.cast import CastReport
+from qdqtool.jobs.cast import CastReport, cast_request
 from qdqtool.jobs.reduction.options import ReduceOptions
 from qdqtool.jobs.reduction.report import ReduceReport
-from qdqtool.jobs.request import cast_request
 from qdqtool.jobs.strip import StripReport
 from qdqtool.linting.policy import Policy
 from qdqtool.linting.repair.report import FixReport, NormalizeReport

@@ -1,4 +1,4 @@
-"""The options of ``build``: profiles of shapes, deployment and gates."""
+"""The options of ``build`` (profiles of shapes, deployment and gates), ``run`` and ``bench``."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -8,10 +8,21 @@ from typing import Any, Literal
 
 from qdqtool.engines.tensorrt.deployment import DeploymentOptions
 from qdqtool.errors import ArgumentError
-from qdqtool.options import Kind, choice, file, listed, number, option, output, text
+from qdqtool.options import Kind, choice, file, integer, listed, number, option, output, text
 from qdqtool.registry import suggestion
 from qdqtool.samples.input_shapes import Shapes, parse_values
-from qdqtool.samples.options import DATA, SEVERAL, SHAPES, VALUES, named_shapes
+from qdqtool.samples.options import (
+    CONSTANT_DATA,
+    DATA,
+    FILES,
+    SAMPLES,
+    SEVERAL,
+    SHAPES,
+    VALUES,
+    ReadOptions,
+    named_shapes,
+    samples_option,
+)
 
 SHAPE_VALUES = replace(SHAPES, metavar="NAME:2x-1", read=parse_values)
 SM = ("--compute-capabilities", "--sm")
@@ -103,3 +114,35 @@ class BuildCommand:
     verbose_log: Path | None = option(None, "Write the builder's whole log.", output("FILE"), section="Report")
     skip_validate: bool = option(False, "Build without validating first; the report shows SKIPPED.", section="Gates")
     timeout: float = _engine(1800, "Stop the builder after this time.", number("SECONDS"))
+
+
+@dataclass(init=False, repr=False, eq=False)
+class RunCommand:
+    """Options of ``run_engine``."""
+
+    data: Any = samples_option(FILES, "Data")
+    allow_constant_data: bool = option(False, CONSTANT_DATA, section="Data")
+    samples: int | None = option(None, f"{SAMPLES}  [default: all]", integer(minimum=1), section="Data")
+    reading: ReadOptions = field(default_factory=ReadOptions)
+
+
+@dataclass(init=False, repr=False, eq=False)
+class BenchCommand:
+    """Options of ``bench_engine``."""
+
+    against: Path | None = option(
+        None, "The engine of the float model; both are timed in turns.", file("FLOAT.engine"), section="What is timed"
+    )
+    data: Any = samples_option(
+        "Samples; only the first is run. Default: a random sample of the shapes that ENGINE was built for.",
+        "What is timed",
+    )
+    rounds: int = option(10, "Number of rounds; each times every engine.", integer(minimum=1), section="How often")
+    runs: int = option(50, "Timed inferences in each round.", integer(minimum=1), section="How often")
+    warm_up: int = option(20, "Untimed inferences before them.", integer(minimum=0), section="How often")
+    speedup: str | None = option(
+        None,
+        "Fail unless ENGINE is this many times as fast as --against, such as '>=1.2x'; slower layers are named.",
+        text(">=RATIOx"),
+        section="Gates",
+    )

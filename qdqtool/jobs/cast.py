@@ -23,13 +23,15 @@ from qdqtool.models.running.loadable import require_loadable
 from qdqtool.models.transforms.half import HalfConversion, NodeId
 from qdqtool.models.transforms.inline_functions import inline_called
 from qdqtool.models.transforms.opset import upgrade_opset
+from qdqtool.options import Speech, Values, build
 from qdqtool.quantization.planning.high_precision import float_types, measure_magnitudes
 from qdqtool.quantization.planning.placement.proposal import Selection
 from qdqtool.quantization.report import HighPrecisionReport
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.options import require_data
 from qdqtool.samples.report import DataDescription
-from qdqtool.samples.request import DataRequest
+from qdqtool.samples.request import DataRequest, data_request
 from qdqtool.samples.split import MeasuringData, measuring_part, split_samples
 
 DEFAULT_SQNR_DB = {HalfType.FP16: 40.0, HalfType.BF16: 25.0}
@@ -87,6 +89,17 @@ class CastReport(WrittenModelReport):
     opset_before: int
     opset_after: int
     sizes: Sizes
+
+
+def cast_request(values: Values, said: Speech) -> tuple[DataRequest, CastOptions]:
+    """Return the data and the options of a conversion to half precision.
+
+    Raises:
+        UsageError: An option for data is given without data.
+    """
+    require_data(values, "data" in values, said)
+    selection, limit = build(Selection, values), values.pop("min_sqnr", None)
+    return data_request(values), build(CastOptions, values, selection=selection, min_sqnr_db=limit)
 
 
 def cast_model(
@@ -168,7 +181,7 @@ def _decide(
         least = "is finite" if half.limit_db is None else f"keeps {half.limit_db:g} dB"
         raise GateError(
             f"no node can compute in {options.to.onnx_name} such that every output {least}",
-            hint="`--min-sqnr DB` sets a lower limit, and bfloat16 (`--to bf16`) has the range of float32",
+            hint="a lower limit, `--min-sqnr DB`; or bfloat16, which has the range of float32: `--to bf16`",
         )
     return half, feeds, accuracy, kept
 

@@ -12,9 +12,17 @@ from typing import Any
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.engines.options import GPUS, SM
 from qdqtool.models.options import ExternalData, HalfType, Profile, WeightStorage
-from qdqtool.options import choice, comma_separated, file, integer, listed, number, option, output, text
+from qdqtool.options import choice, comma_separated, file, listed, number, option, output, text
 from qdqtool.quantization.planning.options import WHAT, HighPrecision, RecipeOptions
-from qdqtool.samples.options import CONSTANT_DATA, DATA, SAMPLES, SEVERAL, SHAPES, VALUES, CalibrationData, ReadOptions
+from qdqtool.samples.options import (
+    CONSTANT_DATA,
+    DATA,
+    SEVERAL,
+    SHAPES,
+    CalibrationData,
+    MeasuredData,
+    samples_option,
+)
 
 METRIC = text("NAME[:OUTPUT]", offers="accuracy.task_metrics.metrics", keyword="Metric")
 WEIGHTS = choice("packed", "qdq", values=WeightStorage)
@@ -23,15 +31,6 @@ _WEIGHTS = "Store quantized constants as codes behind a DQ, or as float behind Q
 _EXTERNAL_DATA = "Store weights in a second file: auto does so if the input does or the model exceeds 2 GiB."
 _STRICT: bool = option(False, "Exit with 1 if the verdict is a warning.", section="Report", only="command line")
 _FORCE = "Use the ranges although they were found on another model or other data."
-_FILES = (
-    "Samples: .npz, .npy, a folder of either, of images, of sound files or of ONNX test data, a .txt file, or "
-    "script.py:func."
-)
-
-
-def _samples(about: str, section: str = "") -> Any:
-    """Return the declaration of the option for samples, which are an argument in Python."""
-    return option(None, about, DATA, flags=("--data", "--calib-data"), section=section, only="command line")
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -172,28 +171,6 @@ class SensitivityCommand:
 
 
 @dataclass(init=False, repr=False, eq=False)
-class MeasuredData:
-    """Options for the samples that a model runs on: files, or random inputs."""
-
-    data: Any = _samples(f"{_FILES} Default: random inputs.", "Data")
-    allow_constant_data: bool = option(False, CONSTANT_DATA, section="Data")
-    seed: int = option(0, "Seed of random inputs.", integer(minimum=0), section="Data")
-    samples: int | None = option(
-        None, f"{SAMPLES}  [default: all, or 4 random ones]", integer(minimum=1), section="Data"
-    )
-    input_shapes: Mapping[str, tuple[int, ...]] = option(
-        {}, f"Fix the shape of an input; {SEVERAL}", SHAPES, section="Data"
-    )
-    input_values: Mapping[str, tuple[float, ...]] = option(
-        {},
-        f"Give an input the same value in every sample (a quantized model records its own); {SEVERAL}",
-        VALUES,
-        section="Data",
-    )
-    reading: ReadOptions = field(default_factory=ReadOptions)
-
-
-@dataclass(init=False, repr=False, eq=False)
 class CastCommand:
     """Options of ``cast_model``."""
 
@@ -294,42 +271,10 @@ class InsertCommand:
 
 
 @dataclass(init=False, repr=False, eq=False)
-class RunCommand:
-    """Options of ``run_engine``."""
-
-    data: Any = _samples(_FILES, "Data")
-    allow_constant_data: bool = option(False, CONSTANT_DATA, section="Data")
-    samples: int | None = option(None, f"{SAMPLES}  [default: all]", integer(minimum=1), section="Data")
-    reading: ReadOptions = field(default_factory=ReadOptions)
-
-
-@dataclass(init=False, repr=False, eq=False)
-class BenchCommand:
-    """Options of ``bench_engine``."""
-
-    against: Path | None = option(
-        None, "The engine of the float model; both are timed in turns.", file("FLOAT.engine"), section="What is timed"
-    )
-    data: Any = _samples(
-        "Samples; only the first is run. Default: a random sample of the shapes that ENGINE was built for.",
-        "What is timed",
-    )
-    rounds: int = option(10, "Number of rounds; each times every engine.", integer(minimum=1), section="How often")
-    runs: int = option(50, "Timed inferences in each round.", integer(minimum=1), section="How often")
-    warm_up: int = option(20, "Untimed inferences before them.", integer(minimum=0), section="How often")
-    speedup: str | None = option(
-        None,
-        "Fail unless ENGINE is this many times as fast as --against, such as '>=1.2x'; slower layers are named.",
-        text(">=RATIOx"),
-        section="Gates",
-    )
-
-
-@dataclass(init=False, repr=False, eq=False)
 class NormalizeCommand:
     """Options of ``normalize_model``."""
 
-    data: Any = _samples("Samples to compare the outputs on, as for 'qdqtool check'.  [default: 4 random ones]")
+    data: Any = samples_option("Samples to compare the outputs on, as for 'qdqtool check'.  [default: 4 random ones]")
     allow_constant_data: bool = option(False, CONSTANT_DATA)
     input_shapes: Mapping[str, tuple[int, ...]] = option(
         {}, f"Fix the shape of an input for the comparison of the outputs; {SEVERAL}", SHAPES

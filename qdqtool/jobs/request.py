@@ -10,18 +10,16 @@ from typing import Any
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.engines.tensorrt.gpus import parse
 from qdqtool.errors import UsageError
-from qdqtool.jobs.cast import CastOptions
 from qdqtool.jobs.insert import InsertOptions
 from qdqtool.jobs.quantize import QuantizeOptions
 from qdqtool.jobs.sensitivity import SensitivityOptions
 from qdqtool.models import targets
 from qdqtool.options import Speech, Values, build
 from qdqtool.quantization.planning.options import HighPrecision
-from qdqtool.quantization.planning.placement.proposal import Selection
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.samples.options import OF_CALIBRATION, ReadOptions, require_data
-from qdqtool.samples.request import DataRequest, FileData, RandomData, data_request
+from qdqtool.samples.request import DataRequest, FileData, RandomData
 
 Source = FileData | RandomData | CachedRanges
 
@@ -106,17 +104,6 @@ def sensitivity_request(values: Values, said: Speech) -> tuple[Source, Sensitivi
     recipe = recipe_request(values)
     source = _cached(values, said) or calibration_data(values, said)
     return source, build(SensitivityOptions, values, recipe=recipe)
-
-
-def cast_request(values: Values, said: Speech) -> tuple[DataRequest, CastOptions]:
-    """Return the data and the options of a conversion to half precision.
-
-    Raises:
-        UsageError: An option for data is given without data.
-    """
-    require_data(values, "data" in values, said)
-    selection, limit = build(Selection, values), values.pop("min_sqnr", None)
-    return data_request(values), build(CastOptions, values, selection=selection, min_sqnr_db=limit)
 
 
 def insert_request(values: Values, said: Speech) -> InsertOptions:

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from qdqtool.errors import UsageError
 from qdqtool.options import Kind, Speech, Values, declared, file, integer, option, output
@@ -162,4 +162,37 @@ class CalibrationData:
     )
     seed: int | None = _data(None, "Seed of --random-calibration.  [default: 0]", integer(minimum=0))
     samples: int | None = _data(None, f"{SAMPLES}  [default: all]", integer(minimum=1))
+    reading: ReadOptions = field(default_factory=ReadOptions)
+
+
+FILES = (
+    "Samples: .npz, .npy, a folder of either, of images, of sound files or of ONNX test data, a .txt file, or "
+    "script.py:func."
+)
+
+
+def samples_option(about: str, section: str = "") -> Any:
+    """Return the declaration of the option for samples, which are an argument in Python."""
+    return option(None, about, DATA, flags=("--data", "--calib-data"), section=section, only="command line")
+
+
+@dataclass(init=False, repr=False, eq=False)
+class MeasuredData:
+    """Options for the samples that a model runs on: files, or random inputs."""
+
+    data: Any = samples_option(f"{FILES} Default: random inputs.", "Data")
+    allow_constant_data: bool = option(False, CONSTANT_DATA, section="Data")
+    seed: int = option(0, "Seed of random inputs.", integer(minimum=0), section="Data")
+    samples: int | None = option(
+        None, f"{SAMPLES}  [default: all, or 4 random ones]", integer(minimum=1), section="Data"
+    )
+    input_shapes: Mapping[str, tuple[int, ...]] = option(
+        {}, f"Fix the shape of an input; {SEVERAL}", SHAPES, section="Data"
+    )
+    input_values: Mapping[str, tuple[float, ...]] = option(
+        {},
+        f"Give an input the same value in every sample (a quantized model records its own); {SEVERAL}",
+        VALUES,
+        section="Data",
+    )
     reading: ReadOptions = field(default_factory=ReadOptions)

@@ -23,6 +23,7 @@ READS = {
     "validate": (),
     "normalize": ("-o", "o.onnx"),
     "strip": ("-o", "o.onnx"),
+    "cast": ("-o", "o.onnx"),
     "diff": ("m.onnx",),
     "reduce": ("--fails", "check", "-o", "o.onnx"),
 }

@@ -376,6 +376,12 @@ CASES = {
     "a limit that is none": Case(
         "check q.onnx --max-weight-steps nan --samples 1", "`--max-weight-steps inf` leaves the limit out"
     ),
+    "a limit that no node keeps": Case(
+        "cast float.onnx --min-sqnr 200 -o h.onnx",
+        "a lower limit, `--min-sqnr DB`; or bfloat16",
+        fills={"DB": "30"},
+        code=1,
+    ),
     "a folder that is not there": Case("strip q.onnx -o new/deep/f.onnx", "create it first: `mkdir -p {}`"),
     "external data beside a stream": Case(
         "strip q.onnx -o /dev/null --external-data always", "name a file: `-o OUT.onnx`"

@@ -8,7 +8,7 @@ import click
 from qdqtool.cli.declared import options_of, values_of
 from qdqtool.cli.options import emit, report_options, step_progress
 from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
-from qdqtool.jobs.options import BenchCommand
+from qdqtool.engines.options import BenchCommand
 from qdqtool.options import build
 
 LAYOUT = Layout(

@@ -49,8 +49,7 @@ def command(*, model: Path, output: Path, output_format: str, **words: Any) -> N
     node stays float32 if ONNX does not define its operator for the type, if its values leave the type, if an option
     names it, or if an output would miss --min-sqnr. The report lists these nodes with the reasons.
     """
-    from qdqtool.jobs.cast import cast_model
-    from qdqtool.jobs.request import cast_request
+    from qdqtool.jobs.cast import cast_model, cast_request
 
     request, options = cast_request(values_of(CastCommand, words), COMMAND_LINE)
     emit(cast_model(model, output, options, request), output_format, "cast")

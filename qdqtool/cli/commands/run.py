@@ -8,7 +8,7 @@ import click
 from qdqtool.cli.declared import options_of, values_of
 from qdqtool.cli.options import emit, output_option, report_options, step_progress
 from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
-from qdqtool.jobs.options import RunCommand
+from qdqtool.engines.options import RunCommand
 
 LAYOUT = Layout(
     sections={"Data": ("data", "samples"), "Images": (), "Sound and text": (), "Output": ("output",), "Report": REPORT},
