@@ -60,3 +60,32 @@ class Specialized:
     input_values: dict[str, tuple[float, ...]] = field(default_factory=dict)
     nodes_before: int
     nodes_after: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """The multiply-accumulates of a model or an engine in one run, and the bytes of its weights.
+
+    Attributes:
+        by_type: Multiply-accumulates by the type of the operands: a quantized type, a float type, or
+            ``int4-weight-only`` and the like.
+        weight_bytes: Bytes by type, of the tensors that a model stores or of the constants that kernels read.
+        float32: Multiply-accumulates by node, of the nodes of a model that compute in float32, the largest first.
+            Weight-only nodes are included, since they compute in the type of their activation, and for a built model
+            also nodes that fell back to float32.
+        converted_to: The half-precision type to which the other nodes of a model were converted, as the model records
+            it. None if it records none, and for an engine.
+        unknown_kernels: The kernels whose number is not known; they are not in ``by_type``.
+        nodes_without_kernel: Labels of nodes that multiply but are named by no kernel; they are not in ``by_type``.
+    """
+
+    by_type: dict[str, int]
+    weight_bytes: dict[str, int] = field(default_factory=dict)
+    float32: dict[str, int] = field(default_factory=dict)
+    converted_to: str | None = None
+    unknown_kernels: tuple[str, ...] = ()
+    nodes_without_kernel: tuple[str, ...] = ()
+
+    def share(self, macs: int) -> float:
+        """Return the share of some multiply-accumulates in all that are known."""
+        return macs / max(sum(self.by_type.values()), 1)

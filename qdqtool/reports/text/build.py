@@ -17,6 +17,7 @@ from qdqtool.models.report import Specialized
 from qdqtool.reports.blocks import Table
 from qdqtool.reports.kinds import gates
 from qdqtool.reports.terminal import FittedTable, fitted, limit, lists_all, named, print_rest
+from qdqtool.reports.text._shared import print_work
 from qdqtool.samples.input_shapes import spell_shape, spell_values
 
 SHOWN = 20
@@ -37,6 +38,10 @@ def render(report: EngineReport, console: Console) -> None:
     _head(report, console)
     console.print()
     _precision(report, console)
+    if report.work is not None:
+        console.print()
+        print_work(report.work, console, "model: ")
+        print_work(report.macs, console, "engine: ")
     if report.gates:
         console.print()
         console.print(fitted(Table("Gates", gates.COLUMNS, tuple(map(gates.of_build, report.gates)))))

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
-from qdqtool.engines.build.report import EngineReport, GateResult, Locked, MultiplyAccumulates, RefusedReport
+from qdqtool.engines.build.report import EngineReport, GateResult, Locked, RefusedReport
 from qdqtool.engines.build.verification import EngineCheck
 from qdqtool.engines.report import InputProfile, NodePrecision, Refusal, Stage
 from qdqtool.jobs.verify_engine import VerifyReport
 from qdqtool.linting.report import Summary
-from qdqtool.models.report import Specialized
+from qdqtool.models.report import Specialized, Work
 from qdqtool.reports.text.build import SHOWN, render, render_refused, render_verified
 
 RUNS = NodePrecision(name="c1", op_type="Conv", planned="int8", actual="int8")
@@ -33,7 +33,7 @@ REPORT = EngineReport(
     planned={"int8": 2},
     achieved={"int8": 1},
     nodes=(RUNS, FALLS_BACK),
-    macs=MultiplyAccumulates(by_type={}),
+    macs=Work(by_type={}),
     kernels=(),
     conversions=None,
     gates=(),
