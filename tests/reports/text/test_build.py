@@ -66,6 +66,20 @@ def test_the_head_numbers_several_profiles_and_names_the_options():
     ]
 
 
+def test_work_is_shown_for_model_and_engine_and_a_float32_rest_is_a_warning():
+    work = Work(by_type={"int8": 9_000, "float32": 1_000}, weight_bytes={"int8": 64}, float32={"fc": 1_000})
+    found = lines(work=work, macs=Work(by_type={"int8": 10_000}))
+    at = found.index("  model: multiply-accumulates: 9 k in int8 (90.00%), 1 k in float32 (10.00%)")
+    assert found[at + 1 : at + 3] == [
+        "  model: weights: 64 bytes in int8",
+        "  engine: multiply-accumulates: 10 k in int8",
+    ]
+    assert found[at + 3].startswith(
+        "warning  10.0% of the multiply-accumulates run in float32, such as those of 'fc': "
+    )
+    assert not [line for line in lines(work=replace(work, float32={})) if line.startswith("warning")]
+
+
 def test_a_locked_build_says_what_is_equal_and_what_is_not():
     def told(same_bytes: bool, same_kernels: bool | None) -> str:
         found = Locked(manifest="l.json", same_bytes=same_bytes, same_kernels=same_kernels)
