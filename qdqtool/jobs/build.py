@@ -7,7 +7,7 @@ from pathlib import Path
 from qdqtool.engines.build import manifest
 from qdqtool.engines.build.build_model import ModelToBuild, model_to_build
 from qdqtool.engines.build.conversions import find_conversions
-from qdqtool.engines.build.engine_map import find_products, map_kernels, node_macs, sum_macs
+from qdqtool.engines.build.engine_map import at_shapes, find_products, map_kernels, node_macs, sum_macs
 from qdqtool.engines.build.lock import Lock
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.precision_gate import achieved_counts, gate_result, lost_nodes, planned_counts
@@ -18,6 +18,7 @@ from qdqtool.engines.build.verification import installed_version
 from qdqtool.engines.tensorrt import backends
 from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineRequest
 from qdqtool.engines.tensorrt.kernels import encode_layers
+from qdqtool.engines.tensorrt.planned_types import work_of
 from qdqtool.engines.tensorrt.tensorrt_builder import TensorRT
 from qdqtool.errors import UsageError
 from qdqtool.jobs.validate import validate_model
@@ -158,12 +159,10 @@ class _Job:
     def _report(
         self, built: Built, request: EngineRequest, ready: ModelToBuild, findings: Summary | None
     ) -> EngineReport:
-        nodes = self._builder.precision(ready.model, built)
-        lost = lost_nodes(self._model)
-        gates = tuple(
-            gate_result(gate, nodes, lost, node_macs(ready.model, ready.profiles))
-            for gate in self._options.require_precision
-        )
+        nodes, lost = self._builder.precision(ready.model, built), lost_nodes(self._model)
+        asked = self._options.require_precision
+        work = tuple(node_macs(ready.model, ready.profiles)) if asked else ()
+        gates = tuple(gate_result(gate, nodes, lost, work) for gate in asked)
         passed = all(gate.passed for gate in gates)
         products = find_products(ready.model, built.kernels, ready.profiles)
         kernels = map_kernels(built.kernels, products)
@@ -197,4 +196,5 @@ class _Job:
             locked=self._lock.compare(built, kernels, request.engine, self._manifest) if self._lock else None,
             layer_info=str(self._options.layer_info) if self._options.layer_info is not None else None,
             model_file=describe_file(self._model),
+            work=work_of(at_shapes(ready.model, ready.profiles), nodes),
         )

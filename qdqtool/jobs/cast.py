@@ -14,6 +14,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.soundness import require_sound
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_source
+from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, with_metadata
 from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
@@ -137,7 +138,8 @@ def cast_model(
     half, feeds, accuracy, kept = _decide(source, options, request)
     done = half.convert(source, kept)
     require_loadable(done.model, given)
-    saved = save_model(done.model, output, external_data=options.external_data)
+    written = with_metadata(done.model, {HIGH_PRECISION_KEY: options.to.value})
+    saved = save_model(written, output, external_data=options.external_data)
     return CastReport(
         model=str(given.path or ""),
         output=str(saved.model),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import onnx
 
+from qdqtool.engines.tensorrt.planned_types import work_of
 from qdqtool.jobs.inspect_groups import groups_of
 from qdqtool.jobs.inspect_report import Coverage, InspectReport, TensorInfo
 from qdqtool.models import ops
@@ -55,6 +56,7 @@ def inspect_model(model: str | Path | Model, *, tensors: bool = False) -> Inspec
         groups=tuple(groups_of(index)),
         coverage=tuple(_coverage(index)),
         tensors=tuple(describe(value) for value in view.values()) if tensors else (),
+        work=work_of(index),
         model_file=describe_file(source, most_data=QUICK_BYTES),
     )
 

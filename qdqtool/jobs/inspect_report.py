@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from qdqtool.models.graph.report import ModelFile
+from qdqtool.models.report import Work
 from qdqtool.results import Report
 
 
@@ -89,6 +90,7 @@ class InspectReport(Report):
         groups: The Q/DQ inventory.
         coverage: Coverage of the quantizable operators.
         tensors: Every tensor, if requested.
+        work: Multiply-accumulates and bytes of weights by type; None in reports of earlier versions.
         model_file: Digests of the file, and of external data up to 64 MiB. None for a model in memory.
     """
 
@@ -107,3 +109,4 @@ class InspectReport(Report):
     coverage: tuple[Coverage, ...]
     tensors: tuple[TensorInfo, ...]
     model_file: ModelFile | None = None
+    work: Work | None = None

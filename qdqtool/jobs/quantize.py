@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from qdqtool.accuracy.layers.layer import quantized_share
 from qdqtool.accuracy.layers.method_trial import try_methods
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.accuracy.search.blame import blame_of
@@ -12,12 +11,12 @@ from qdqtool.accuracy.search.goal_search import SearchResult, reach_goal
 from qdqtool.accuracy.search.metric_data import require_labels, require_predictions, require_samples
 from qdqtool.accuracy.search.steps import QuantizeSteps, with_measured
 from qdqtool.accuracy.task_metrics.request import MetricMeasurement, MetricRequest
+from qdqtool.engines.tensorrt.planned_types import quantized_share, work_of
 from qdqtool.errors import UsageError
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.jobs.quantize_unchanged import left_in_float, nothing_to_add, write_unchanged
 from qdqtool.jobs.verdict import judge, reasons_of, word_of
-from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.structure import outline
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_model
@@ -160,6 +159,7 @@ def _quantize(
     with together():
         saved = save_model(made.model, output, external_data=options.external_data)
         save_extras(options, inputs.ranges, (planned.plan, inputs.prepared.model), reached.curve)
+    work = work_of(made.model)
     return QuantizeReport(
         model=str(given.path or ""),
         output=str(saved.model),
@@ -194,5 +194,6 @@ def _quantize(
         blame=None if reached.report is not None else blame_of(candidate, factory, ready),
         weights=options.weights.value,
         has_accuracy_target=options.goal is not None,
-        quantized_share=quantized_share(ModelIndex.of(made.model)),
+        quantized_share=quantized_share(work),
+        work=work,
     )

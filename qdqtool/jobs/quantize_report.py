@@ -8,7 +8,7 @@ from qdqtool.accuracy.report import Accuracy, BlameReport
 from qdqtool.accuracy.search.goal_report import GoalReport, SearchCurve
 from qdqtool.linting.findings import Finding
 from qdqtool.models.graph.report import ModelFile, NodeReason, OutlineNode, Sizes, WrittenModelReport
-from qdqtool.models.report import InlinedFunction
+from qdqtool.models.report import InlinedFunction, Work
 from qdqtool.quantization.calibration_report import CalibrationUsed, PreparationReport
 from qdqtool.quantization.report import (
     ActivationRange,
@@ -65,8 +65,9 @@ class QuantizeReport(WrittenModelReport):
         weight_scales: The scales by channel of each weight with more than one scale.
         weights: How quantized constants are stored: ``packed`` as codes, or ``qdq`` as floats with a Q and a DQ.
         has_accuracy_target: Whether ``--min-sqnr`` or ``--max-metric-loss`` was given.
-        quantized_share: Share of the multiply-accumulates in products that read a DequantizeLinear; None if the model
-            has no products.
+        work: Multiply-accumulates of the output and bytes of its weights, by type; None in reports of earlier versions.
+        quantized_share: Share of the multiply-accumulates in nodes whose activation or weight is quantized; None if the
+            model has no products.
         verdict: ``failed`` if the model breaks a rule or an output, ``warning`` if a user should know something before
             deployment.
         reasons: Why the verdict is not ``passed``.
@@ -107,5 +108,6 @@ class QuantizeReport(WrittenModelReport):
     weights: str = "packed"
     has_accuracy_target: bool = False
     quantized_share: float | None = None
+    work: Work | None = None
     verdict: VerdictWord = "passed"
     reasons: tuple[Judgement, ...] = ()

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from qdqtool.accuracy.layers.layer import quantized_share
 from qdqtool.accuracy.search.steps import require_valid
+from qdqtool.engines.tensorrt.planned_types import quantized_share, work_of
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.structure import outline
@@ -43,6 +43,7 @@ def write_unchanged(
 ) -> QuantizeReport:
     """Write a model unchanged, and report why nothing was quantized."""
     source, recipe = settled.model, settled.recipe
+    work = work_of(source)
     findings = require_valid(source, source, recipe.target, hint=existing_hint(settled.existing))
     saved = save_model(source, output, external_data=external_data)
     return QuantizeReport(
@@ -70,5 +71,6 @@ def write_unchanged(
         output_file=saved.file,
         nodes=outline(source),
         existing=recipe.existing.value,
-        quantized_share=quantized_share(ModelIndex.of(source)),
+        quantized_share=quantized_share(work),
+        work=work,
     )

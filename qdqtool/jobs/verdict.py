@@ -9,6 +9,7 @@ from qdqtool.engines.build.report import EngineReport, RefusedReport
 from qdqtool.errors import QdqError, human_bytes, plural
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
+from qdqtool.models.report import float32_rest
 from qdqtool.quantization.planning import modes
 from qdqtool.results import Judgement, VerdictWord
 
@@ -34,7 +35,7 @@ def judge(reports: Sequence[tuple[str, object]], limit: str = "--min-sqnr") -> t
         for source, report in reports
         for judgement in _of_report(report, None if has_target else limit)
     ]
-    found += _other_target(content)
+    found += [*_other_target(content), *_float32_rest(content)]
     for each in content if not any(isinstance(each, CheckReport) for each in content) else ():
         found += _low_of_quantize(each) if isinstance(each, QuantizeReport) else ()
     return (*found, *_unasked(content))
@@ -87,9 +88,8 @@ def _of_validated(model: ModelReport, settings: str | None) -> Iterator[Judgemen
             yield Judgement("rules", "warning", f"{target.target}: only {applied} were selected")
         hidden = target.lowered + sum(each.errors for each in target.ignored)
         if hidden:
-            detail = (
-                f"{target.target}: {plural(hidden, 'error')} ignored or lowered by options or {settings or 'settings'}"
-            )
+            by = f"options or {settings or 'settings'}"
+            detail = f"{target.target}: {plural(hidden, 'error')} ignored or lowered by {by}"
             yield Judgement("rules", "warning", detail)
 
 
@@ -113,13 +113,10 @@ def _of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
         sizes = f"{human_bytes(report.sizes.before)} -> {human_bytes(report.sizes.after)}"
         yield Judgement("engine", "warning", f"the quantized model is hardly smaller than the float model: {sizes}")
     if report.existing == "replace":
-        yield Judgement(
-            "numbers",
-            "warning",
-            "the float model is MODEL without its Q/DQ nodes: its weights were rounded before",
-            "quantize the float model if there is one; `qdqtool check --baseline FLOAT.onnx` compares with it, and its "
-            "gate on weights fails where the earlier rounding shows",
-        )
+        detail = "the float model is MODEL without its Q/DQ nodes: its weights were rounded before"
+        more = "quantize the float model if there is one; `qdqtool check --baseline FLOAT.onnx` compares with it, and "
+        more += "its gate on weights fails where the earlier rounding shows"
+        yield Judgement("numbers", "warning", detail, more)
 
 
 def _low_of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
@@ -134,9 +131,8 @@ def _low_of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
     worst, name = min(known, default=(LOW_SQNR, ""))
     if worst < LOW_SQNR and not report.has_accuracy_target:
         detail = f"output '{name}' keeps {worst:.1f} dB, and no accuracy was asked for"
-        yield Judgement(
-            "numbers", "warning", detail, f"`--min-sqnr {LOW_SQNR:.0f}` leaves layers in float to reach that"
-        )
+        more = f"`--min-sqnr {LOW_SQNR:.0f}` leaves layers in float to reach that"
+        yield Judgement("numbers", "warning", detail, more)
 
 
 def _of_build(build: EngineReport) -> Iterator[Judgement]:
@@ -178,6 +174,17 @@ def _other_target(reports: Sequence[object]) -> Iterator[Judgement]:
         if isinstance(build, EngineReport) and names and not any(name.startswith("tensorrt") for name in names):
             detail = f"validated for {', '.join(names)}, and built by {build.backend}"
             yield Judgement("rules", "warning", detail, f"`--target {build.backend}` of validate")
+
+
+def _float32_rest(reports: Sequence[object]) -> Iterator[Judgement]:
+    """Yield a warning for work in float32 if the target, or the builder of an engine, has half precision."""
+    quantized = next((each for each in reports if isinstance(each, QuantizeReport)), None)
+    built = next((each for each in reports if isinstance(each, EngineReport)), None)
+    half = quantized.high_precision if quantized is not None else None
+    work = next((each.work for each in (built, quantized) if each is not None and each.work is not None), None)
+    if built is not None or (quantized is not None and quantized.target.startswith("tensorrt")):
+        model = built.model if built is not None and quantized is None else ""
+        yield from float32_rest(work, model, {each.node: each.reason for each in half.kept} if half is not None else {})
 
 
 def _targets(reports: Sequence[object]) -> Iterator[TargetReport]:

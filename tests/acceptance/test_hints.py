@@ -821,10 +821,21 @@ def sound(report: Any) -> float:
     return -report["summary"]["errors"]
 
 
+def in_half_precision(report: Any) -> float:
+    macs = report["work"]["by_type"]
+    return macs.get("float16", 0) / sum(macs.values())
+
+
 QUANTIZED = "quantize uneven.onnx --no-equalize --calib-data data.npz -o low.onnx"
 PROMISES = {
     "a limit that layers in float keep": Promise(QUANTIZED, r"`(--min-sqnr \d+)` leaves", worst_db, 10.0),
     "dominant layers in float": Promise(QUANTIZED, r"in float: `([^`]*)`", worst_db, 1.0),
+    "half precision for a float32 rest": Promise(
+        "quantize float.onnx --calib-data data.npz --nodes-to-exclude block1* --high-precision-dtype fp32 -o low.onnx",
+        r"`(--high-precision-dtype fp16)` converts the float32 nodes",
+        in_half_precision,
+        0.3,
+    ),
     "fixes of several models": Promise(
         "validate bad.onnx bad2.onnx bias.onnx", r"safe edits \((--fix --in-place)\)", sound, 3
     ),

@@ -58,6 +58,11 @@ def test_the_report_counts_planned_and_achieved_nodes(built):
     assert [node.name for node in report.nodes if node.reason] == ["a.Conv"]
     assert report.findings is not None
     assert report.skipped == ()
+    assert report.work is not None
+    model, engine = (sum(work.by_type.values()) for work in (report.work, report.macs))
+    assert model == engine
+    assert report.work.by_type["float32"] < sum(report.work.float32.values()) == report.macs.by_type["float32"]
+    assert (set(report.work.by_type), set(report.macs.by_type)) == ({"int8", "float32"},) * 2
 
 
 def test_the_keys_of_the_json_report_that_others_rely_on(built):
@@ -110,6 +115,8 @@ def test_a_dynamic_input_gets_a_profile(tmp_path):
     report = build_engine(path, tmp_path / "e.engine", options=BuildOptions(shapes=shapes, timeout=120))
     assert report.achieved == {"int8": 1}
     assert report.profiles[0].max == (4, 16, 32, 32)
+    assert report.work is not None
+    assert report.work.by_type == {"int8": 2 * 6 * 6 * 16 * 16 * 9}
 
 
 def test_a_cache_that_is_empty_at_first_is_built(tmp_path):

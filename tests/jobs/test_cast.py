@@ -1,5 +1,7 @@
 """Cast: half precision where the values fit, Q/DQ unchanged, and a reason for each node that stays float32."""
 
+import re
+import shlex
 from pathlib import Path
 
 import numpy as np
@@ -8,13 +10,16 @@ import pytest
 from onnx import numpy_helper, parser
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_static
 from support.command import qdqtool
+from support.engine_models import ROWS, Net, save
 from support.half import outputs_of, types_of
 from support.metrics import sqnr_db
 from support.small import conv_model
 
 from qdqtool import build_engine, cast_model
+from qdqtool.engines.tensorrt.planned_types import work_of
 from qdqtool.errors import GateError, UsageError
 from qdqtool.jobs.cast import CastReport
+from qdqtool.models.graph.io.load import load_model
 
 RNG = np.random.default_rng(5)
 SAMPLES = [{"x": RNG.normal(size=(1, 3, 8, 8)).astype(np.float32)} for _ in range(8)]
@@ -49,6 +54,8 @@ def test_values_beyond_float16_stay_float32_and_the_rest_does_not() -> None:
     (new,) = rows(1)
     assert sqnr_db(outputs_of(model, new)["y"], outputs_of(made(report), new)["y"]) > 40
     assert (report.accuracy.held_back, report.accuracy.samples, report.min_sqnr_db) == (True, 4, 40.0)
+    assert report.output_model is not None
+    assert work_of(report.output_model).converted_to == "fp16"
 
 
 def test_a_limit_decides_and_one_that_nothing_keeps_writes_nothing(tmp_path: Path) -> None:
@@ -64,6 +71,17 @@ def test_a_limit_decides_and_one_that_nothing_keeps_writes_nothing(tmp_path: Pat
 def test_random_inputs_set_no_limit() -> None:
     report = cast_model(conv_model())
     assert (report.min_sqnr_db, report.high_precision.nodes, report.data.seed) == (None, 3, 0)
+
+
+def test_the_command_that_inspect_advises_leaves_no_float32_work(tmp_path: Path) -> None:
+    net = Net()
+    quantized = net.op("MatMul", [net.activation("x"), net.weight("w", (64, 64))], "h")
+    net.op("MatMul", [quantized, net.float_weight("v", (64, 64))], "y")
+    save(net.model(ROWS), tmp_path)
+    (advised,) = re.findall(r"`qdqtool (cast [^`]*)`", qdqtool("inspect", "m.onnx", cwd=tmp_path).out)
+    assert qdqtool(*shlex.split(advised), cwd=tmp_path).code == 0
+    macs = 8 * 64 * 64
+    assert work_of(load_model(tmp_path / "OUT.onnx")).by_type == {"int8": macs, "float16": macs}
 
 
 def test_what_the_user_names_stays_float32() -> None:

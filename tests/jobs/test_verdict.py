@@ -178,6 +178,46 @@ def test_what_is_no_reason_for_a_warning(name: str, document: Any, edit: Edit, t
     assert word_of(judged(tmp_path, **GOOD | {name: edited(document, edit)})) == "passed"
 
 
+def work(kind: str, percent: int, converted_to: str | None = None) -> dict[str, Any]:
+    """The work of a model with a part of another type than int8, or of an int8 node that fell back to float32."""
+    in_float32 = {"fc": 2 * percent // 3, "conv": percent - 2 * percent // 3} if kind != "float16" else {}
+    return {"by_type": {"int8": 100 - percent, kind: percent}, "float32": in_float32, "converted_to": converted_to}
+
+
+@pytest.mark.parametrize("kind", ["float32", "int4-weight-only"])
+def test_a_float32_rest_is_a_reason_where_the_target_has_half_precision(kind: str, tmp_path: Path):
+    rest = QUANTIZE | {"work": work(kind, 6)}
+    (reason,) = reasons_of(judged(tmp_path, **GOOD | {"quantize": rest}))
+    detail = "6.0% of the multiply-accumulates run in float32, such as those of 'fc': an engine in half precision"
+    assert (reason.state, reason.detail) == ("warning", f"{detail} may be faster")
+    assert reason.hint.startswith("`--high-precision-dtype fp16`")
+    for other in (
+        QUANTIZE | {"work": work(kind, 5)},
+        QUANTIZE | {"work": work("float16", 60)},
+        rest | {"target": "onnx"},
+        rest | {"target": "ort-cpu"},
+    ):
+        assert reasons_of(judged(tmp_path, quantize=other, check=LIMITED)) == ()
+
+
+def test_the_float32_rest_of_a_finished_model_is_cast(tmp_path: Path):
+    (reason,) = reasons_of(judged(tmp_path, build=BUILD | {"work": work("float32", 6)}))
+    assert reason.hint.startswith("`qdqtool cast net.int8.onnx --to fp16 -o OUT.onnx`")
+    shapes = {"quantize": QUANTIZE | {"work": work("float32", 60)}, "build": BUILD | {"work": work("float32", 4)}}
+    assert reasons_of(judged(tmp_path, **GOOD | shapes)) == ()
+
+
+def test_a_node_that_could_not_be_half_says_its_reason(tmp_path: Path):
+    node = {"node": "conv", "op_type": "Conv", "graph": "", "reason": "'x' reaches 1e+06"}
+    half = {"dtype": "fp16", "nodes": 3, "kept": [node], "casts": 1, "measured": 1, "note": ""}
+    rest = QUANTIZE | {"work": work("float32", 6, "fp16"), "high_precision": half}
+    (reason,) = reasons_of(judged(tmp_path, **GOOD | {"quantize": rest}))
+    assert reason.detail.endswith("such as those of 'conv', which could not be converted to fp16: 'x' reaches 1e+06")
+    assert reason.hint == ""
+    (reason,) = reasons_of(judged(tmp_path, build=BUILD | {"work": work("float32", 6, "fp16")}))
+    assert reason.detail.endswith("such as those of 'fc', which could not be converted to fp16")
+
+
 def test_an_accuracy_target_of_quantize_is_a_limit(tmp_path: Path):
     low = edited(CHECK, sqnr(15.0))
     asked = QUANTIZE | {"has_accuracy_target": True}

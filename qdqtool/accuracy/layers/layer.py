@@ -5,7 +5,6 @@ an Add with the layer whose result it adds, and products that read the same tens
 values.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -14,9 +13,8 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.structure import NodePatterns
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.scope import ScopePath
-from qdqtool.models.ops.support.weights import multiply_accumulates
+from qdqtool.models.ops.support.weights import elements, estimated_macs
 from qdqtool.models.plan import Placement, QuantPlan, UseRef
-from qdqtool.quantization.planning.placement.propose import quantized_products
 
 _NodeId = tuple[ScopePath, tuple[str, ...]]
 
@@ -168,10 +166,10 @@ class Cost:
 
 def costs_of(layers: Sequence[Layer], index: ModelIndex) -> tuple[Cost, ...]:
     """Return the cost of each layer."""
-    return tuple(
-        Cost(sum(_macs(node, index) for node in layer.nodes), sum(_weights(node, index) for node in layer.nodes))
-        for layer in layers
+    totals = (
+        [sum(count(node, index) for node in layer.nodes) for count in (estimated_macs, _weights)] for layer in layers
     )
+    return tuple(Cost(macs, weights) for macs, weights in totals)
 
 
 def size_shares(layers: Sequence[Layer], index: ModelIndex) -> Mapping[Layer, tuple[float, float]]:
@@ -179,12 +177,6 @@ def size_shares(layers: Sequence[Layer], index: ModelIndex) -> Mapping[Layer, tu
     costs = costs_of(layers, index)
     macs, weights = sum(cost.macs for cost in costs) or 1, sum(cost.weights for cost in costs) or 1
     return {layer: (cost.macs / macs, cost.weights / weights) for layer, cost in zip(layers, costs, strict=True)}
-
-
-def quantized_share(index: ModelIndex) -> float | None:
-    """Return the share of the multiply-accumulates in nodes that read a DQ, or None for a model without products."""
-    costs = {node: _macs(node, index) for node in index.view.nodes() if ops.product(node) is not None}
-    return sum(costs[node] for node in quantized_products(index)) / max(sum(costs.values()), 1) if costs else None
 
 
 def shares(costs: Sequence[Cost]) -> tuple[float, ...]:
@@ -203,23 +195,6 @@ def shares_of(sizes: Sequence[int]) -> Sequence[float]:
     return [size / whole if whole else 1 / len(sizes) for size in sizes]
 
 
-def _macs(node: NodeView, index: ModelIndex) -> int:
-    counted = multiply_accumulates(node, lambda value: _known(value, index))
-    output = node.output()
-    if counted is None:
-        return _elements(output, index) if output is not None else 1
-    return counted
-
-
 def _weights(node: NodeView, index: ModelIndex) -> int:
     values = (node.input(position) for position in range(len(node.proto.input)))
-    return sum(_elements(value, index) for value in values if value is not None and index.is_constant(value))
-
-
-def _elements(value: Value, index: ModelIndex) -> int:
-    return math.prod(_known(value, index))
-
-
-def _known(value: Value, index: ModelIndex) -> tuple[int, ...]:
-    shape = index.types.shape(value) or ()
-    return tuple(extent if isinstance(extent, int) else 1 for extent in shape)
+    return sum(elements(value, index) for value in values if value is not None and index.is_constant(value))

@@ -13,7 +13,7 @@ from qdqtool.engines.build.manifest import (
     manifest_path,
     read_manifest,
 )
-from qdqtool.engines.build.report import Conversions, MappedKernel, MultiplyAccumulates
+from qdqtool.engines.build.report import Conversions, MappedKernel
 from qdqtool.engines.report import Evidence, InputProfile
 from qdqtool.engines.tensorrt.kernels import Kernel, KernelTensor
 from qdqtool.engines.tensorrt.precision import computes_in, product_kernel
@@ -23,6 +23,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Scope
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops.support.weights import multiply_accumulates
+from qdqtool.models.report import Work
 from qdqtool.models.transforms.specialize import specialize
 from qdqtool.results import Report
 from qdqtool.samples.calibration_note import CalibrationNote
@@ -75,12 +76,17 @@ def node_macs(model: Model, profiles: Sequence[InputProfile]) -> Iterator[tuple[
 
     The arguments are those of :func:`find_products`.
     """
-    # An empty input cannot be fixed, and the products that depend on it stay unknown.
-    fixed = {each.name: each.opt for each in profiles if each.min == each.max and 0 not in each.opt}
-    index = ModelIndex.of(specialize(model, fixed).model if fixed else model)
+    index = ModelIndex.of(at_shapes(model, [each for each in profiles if each.min == each.max]))
     for node in index.view.nodes():
         if _multiplies(node, index):
             yield node, None if _may_run_often(node.scope) else multiply_accumulates(node, index.types.full_shape)
+
+
+def at_shapes(model: Model, profiles: Sequence[InputProfile]) -> Model:
+    """Return a model whose inputs have the shapes for which the kernels of the first profile are chosen."""
+    # An empty input cannot be fixed, and the products that depend on it stay unknown.
+    fixed = {each.name: each.opt for each in reversed(profiles) if 0 not in each.opt}
+    return specialize(model, fixed).model if fixed else model
 
 
 def _multiplies(node: NodeView, index: ModelIndex) -> bool:
@@ -116,7 +122,7 @@ class EngineMap(Report):
         evidence: The source of the kernels.
         planned: Number of quantized nodes by the type that their Q/DQ request.
         achieved: How many of these nodes run in that type.
-        macs: Multiply-accumulates of all kernels by type.
+        macs: Multiply-accumulates of all kernels and bytes of their constants, by type.
         kernels: The kernels in the order in which they run; empty without evidence.
         conversions: The conversions between floats and codes; None if the evidence cannot prove any.
         calibration: The calibration note of the model; None without a note.
@@ -133,7 +139,7 @@ class EngineMap(Report):
     evidence: Evidence
     planned: dict[str, int]
     achieved: dict[str, int]
-    macs: MultiplyAccumulates
+    macs: Work
     kernels: tuple[MappedKernel, ...]
     conversions: Conversions | None
     calibration: CalibrationNote | None = None
@@ -168,14 +174,17 @@ def _map(kernel: Kernel, at: int, products: Products) -> MappedKernel:
     )
 
 
-def sum_macs(kernels: Sequence[MappedKernel], products: Products) -> MultiplyAccumulates:
-    """Return the multiply-accumulates of all kernels by the type that they multiply in."""
+def sum_macs(kernels: Sequence[MappedKernel], products: Products) -> Work:
+    """Return the multiply-accumulates of all kernels by the type that they multiply in, and their constants."""
     by_type: Counter[str] = Counter()
     for kernel in kernels:
         if kernel.computes is not None and kernel.macs is not None:
             by_type[kernel.computes] += kernel.macs
-    return MultiplyAccumulates(
+    # Several kernels may read one constant.
+    constants = {each.name: each for kernel in kernels for each in kernel.constants if each.bytes is not None}
+    return Work(
         by_type=dict(sorted(by_type.items())),
+        weight_bytes=_bytes_by_type(tuple(constants.values())) or {},
         unknown_kernels=tuple(kernel.name for kernel in kernels if kernel.macs is None),
         nodes_without_kernel=products.nodes_without_kernel,
     )

@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
-from qdqtool.engines.build.report import Conversions, EngineReport, GateResult, MappedKernel, MultiplyAccumulates
+from qdqtool.engines.build.report import Conversions, EngineReport, GateResult, MappedKernel
 from qdqtool.engines.report import Evidence, InputProfile, NodePrecision
 from qdqtool.engines.tensorrt.deployment import OptionValue
 from qdqtool.errors import ModelError
 from qdqtool.models.graph.io.external import external_files
 from qdqtool.models.graph.model import Model
+from qdqtool.models.report import Work
 from qdqtool.results import __version__, encode_plain
 from qdqtool.samples.calibration_note import CalibrationNote, read_note
 
@@ -72,7 +73,7 @@ class Manifest:
         planned: Number of quantized nodes by the type that their Q/DQ request.
         achieved: How many of these nodes run in that type.
         fallbacks: The quantized nodes that do not run in their planned type.
-        macs: Multiply-accumulates of all kernels by type.
+        macs: Multiply-accumulates of all kernels and bytes of their constants, by type.
         kernels: The kernels in the order in which they run; empty without evidence.
         conversions: The conversions between floats and codes; None if the evidence cannot prove any.
         gates: Precision gates that were requested.
@@ -96,7 +97,7 @@ class Manifest:
     planned: dict[str, int]
     achieved: dict[str, int]
     fallbacks: tuple[NodePrecision, ...] = ()
-    macs: MultiplyAccumulates
+    macs: Work
     kernels: tuple[MappedKernel, ...]
     conversions: Conversions | None
     gates: tuple[GateResult, ...] = ()

@@ -8,7 +8,7 @@ from qdqtool.engines.tensorrt.deployment import OptionValue
 from qdqtool.engines.tensorrt.kernels import KernelTensor
 from qdqtool.linting.report import Summary
 from qdqtool.models.graph.report import ModelFile
-from qdqtool.models.report import Specialized
+from qdqtool.models.report import Specialized, Work
 from qdqtool.results import Report
 
 
@@ -135,21 +135,6 @@ class MappedKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MultiplyAccumulates:
-    """The multiply-accumulates of an engine in one run.
-
-    Attributes:
-        by_type: The number by the type that kernels multiply in.
-        unknown_kernels: The kernels whose number is not known; they are not in ``by_type``.
-        nodes_without_kernel: Labels of nodes that multiply but are named by no kernel; they are not in ``by_type``.
-    """
-
-    by_type: dict[str, int]
-    unknown_kernels: tuple[str, ...] = ()
-    nodes_without_kernel: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GateResult:
     """The result of a gate.
 
@@ -202,7 +187,8 @@ class EngineReport(Report):
         planned: Number of quantized nodes by the type that their Q/DQ request.
         achieved: How many of these nodes run in that type.
         nodes: Every quantized node.
-        macs: Multiply-accumulates of all kernels by type.
+        macs: Multiply-accumulates of all kernels and bytes of their constants, by type.
+        work: Multiply-accumulates of the model and bytes of its weights, by type; None in reports of earlier versions.
         kernels: The kernels in the order in which they run; empty without evidence.
         conversions: The conversions between floats and codes; None if the evidence cannot prove any.
         gates: Precision gates that were requested.
@@ -232,7 +218,7 @@ class EngineReport(Report):
     planned: dict[str, int]
     achieved: dict[str, int]
     nodes: tuple[NodePrecision, ...]
-    macs: MultiplyAccumulates
+    macs: Work
     kernels: tuple[MappedKernel, ...]
     conversions: Conversions | None
     gates: tuple[GateResult, ...]
@@ -245,6 +231,7 @@ class EngineReport(Report):
     layer_info: str | None
     model_file: ModelFile | None = None
     lost_nodes: int = 0
+    work: Work | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

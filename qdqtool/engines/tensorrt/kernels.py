@@ -12,7 +12,7 @@ LAYERS_VERSION = 1
 FLOATS = frozenset({"float32", "float16", "bfloat16"})
 UNKNOWN = "unknown"
 """The type of a tensor if the builder does not give it."""
-_NEVER_CODES = FLOATS | {"bool", "int32", "int64", UNKNOWN}
+_NEVER_CODES = FLOATS | {"float64", "bool", "int32", "int64", UNKNOWN}
 _BITS = {
     **dict.fromkeys(("float4e2m1", "int4"), 4),
     **dict.fromkeys(("float8e4m3fn", "float8e8m0", "int8", "uint8", "bool"), 8),

@@ -1,15 +1,22 @@
 """Find the type that the Q/DQ nodes of a model plan for each weighted node."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from qdqtool.engines.report import NodePrecision
+from qdqtool.engines.tensorrt.kernels import UNKNOWN, is_quantized
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.tensorrt_operators import BLOCK_DEQUANTIZE, MX_DEQUANTIZE
 from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, read_metadata
+from qdqtool.models.graph.io.tensors import iter_tensors, nbytes
 from qdqtool.models.graph.model import Model
 from qdqtool.models.ops import ProductOp
+from qdqtool.models.ops.support.weights import estimated_macs
+from qdqtool.models.report import Work
 from qdqtool.models.targets import type_name
 from qdqtool.numerics.granularity import PerAxis, PerTensor, normalize_axis
 
@@ -115,6 +122,46 @@ class PlannedNode:
 def planned_nodes(model: Model) -> list[PlannedNode]:
     """Return every weighted node with a quantized operand, in all scopes."""
     return list(_TypePlanner(ModelIndex.of(model)).nodes())
+
+
+def work_of(source: Model | ModelIndex, built: Iterable[NodePrecision] = ()) -> Work:
+    """Return the work of a model by type. An open dimension counts as 1, and the body of a loop once.
+
+    A node of which only the activation is quantized counts in its float type.
+
+    Args:
+        source: The model or its index.
+        built: The quantized nodes in its engine; those that fall back to float32 are in ``float32`` too.
+    """
+    fallen = {each.name for each in built if each.actual == "float32"}
+    index = source if isinstance(source, ModelIndex) else ModelIndex.of(source)
+    planned = {entry.node: entry for entry in _TypePlanner(index).nodes() if not entry.one_sided}
+    by_type, float32, stored = Counter[str](), Counter[str](), Counter[str]()
+    for node in index.view.nodes():
+        output = node.output()
+        if (ops.product(node) is None and not ops.traits(node).multiplies_inside) or output is None:
+            continue
+        if index.is_constant(output):  # the builder folds it
+            continue
+        entry, macs, elem_type = planned.get(node), estimated_macs(node, index), index.elem_type(output)
+        kind = type_name(elem_type) if elem_type is not None else UNKNOWN
+        by_type[entry.planned if entry is not None else kind] += macs
+        if kind == "float32" and (entry is None or entry.weight_only or node.label in fallen):
+            float32[node.label] += macs
+    for tensor in iter_tensors(index.model.proto):
+        stored[type_name(tensor.data_type)] += nbytes(tensor)
+    return Work(
+        by_type=dict(by_type.most_common()),
+        weight_bytes=dict(stored.most_common()),
+        float32=dict(float32.most_common()),
+        converted_to=read_metadata(index.model, HIGH_PRECISION_KEY),
+    )
+
+
+def quantized_share(work: Work) -> float | None:
+    """Return the share of the multiply-accumulates in nodes that read codes; None for a model without products."""
+    quantized = sum(macs for kind, macs in work.by_type.items() if is_quantized(kind))
+    return work.share(quantized) if work.by_type else None
 
 
 def quantized_types(model: Model) -> frozenset[str]:

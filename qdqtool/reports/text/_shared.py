@@ -6,15 +6,16 @@ from itertools import groupby
 from rich.console import Console
 from rich.text import Text
 
-from qdqtool.errors import escape, plural
+from qdqtool.errors import escape, human_bytes, human_count, plural
 from qdqtool.models.graph.report import NodeReason, Sizes
 from qdqtool.models.options import HalfType
+from qdqtool.models.report import Work
 from qdqtool.quantization.calibration_report import MethodTrial, PreparationReport, Trial
 from qdqtool.quantization.planning.placement.context import QUANTIZED_ALREADY
 from qdqtool.quantization.preparation.steps import known_steps
 from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.report import GivenReport, HighPrecisionReport, QuantizedTensor
-from qdqtool.reports.blocks import scoped
+from qdqtool.reports.blocks import percentage, scoped
 from qdqtool.reports.terminal import (
     limit,
     lists_all,
@@ -164,6 +165,24 @@ def print_high_precision(report: HighPrecisionReport | None, console: Console) -
 
 def _reason(node: NodeReason) -> str:
     return node.reason
+
+
+def print_work(work: Work, console: Console, of: str = "") -> None:
+    """Print the multiply-accumulates and the bytes of weights by type; ``of`` begins each line."""
+    counts = sorted(work.by_type.items(), key=lambda entry: (-entry[1], entry[0]))
+    shares = [f" ({percentage(work.share(count))})" if len(counts) > 1 else "" for _, count in counts]
+    macs = [f"{human_count(count)} in {escape(kind)}{part}" for (kind, count), part in zip(counts, shares, strict=True)]
+    if macs:
+        console.print(f"  {of}multiply-accumulates: {', '.join(macs)}")
+    sizes = sorted(work.weight_bytes.items(), key=lambda entry: (-entry[1], entry[0]))
+    weights = [f"{human_bytes(size)} in {escape(kind)}" for kind, size in sizes if size]
+    if weights:
+        console.print(f"  {of}weights: {', '.join(weights)}")
+    if work.unknown_kernels:
+        console.print(f"  {of}multiply-accumulates of {plural(len(work.unknown_kernels), 'kernel')} not known")
+    if work.nodes_without_kernel:
+        names = named(work.nodes_without_kernel, 2)
+        console.print(f"  {of}no kernel names {names}: multiply-accumulates not counted")
 
 
 def print_counts(pairs: Sequence[QuantizedTensor], model: str, console: Console) -> None:

@@ -13,10 +13,11 @@ from qdqtool.engines.tensorrt.deployment import OptionValue
 from qdqtool.engines.tensorrt.kernels import UNKNOWN
 from qdqtool.errors import escape, human_bytes, plural
 from qdqtool.jobs.verify_engine import VerifyReport
-from qdqtool.models.report import Specialized
+from qdqtool.models.report import Specialized, float32_rest
 from qdqtool.reports.blocks import Table
 from qdqtool.reports.kinds import gates
 from qdqtool.reports.terminal import FittedTable, fitted, limit, lists_all, named, print_rest
+from qdqtool.reports.text._shared import print_reasons, print_work
 from qdqtool.samples.input_shapes import spell_shape, spell_values
 
 SHOWN = 20
@@ -37,6 +38,11 @@ def render(report: EngineReport, console: Console) -> None:
     _head(report, console)
     console.print()
     _precision(report, console)
+    if report.work is not None:
+        console.print()
+        print_work(report.work, console, "model: ")
+        print_work(report.macs, console, "engine: ")
+        print_reasons(float32_rest(report.work, report.model), console)
     if report.gates:
         console.print()
         console.print(fitted(Table("Gates", gates.COLUMNS, tuple(map(gates.of_build, report.gates)))))

@@ -6,10 +6,11 @@ from rich.console import Console
 from rich.text import Text
 
 from qdqtool.engines.build.engine_map import EngineMap
-from qdqtool.engines.build.report import Conversion, Conversions, MappedKernel, MultiplyAccumulates, UnknownConversion
+from qdqtool.engines.build.report import Conversion, Conversions, MappedKernel, UnknownConversion
 from qdqtool.engines.tensorrt.kernels import KernelTensor
 from qdqtool.errors import escape, human_bytes, human_count, plural
 from qdqtool.reports.terminal import FittedTable, named
+from qdqtool.reports.text._shared import print_work
 from qdqtool.reports.text.build import planned_and_achieved
 from qdqtool.samples.calibration_note import CalibrationNote
 
@@ -50,7 +51,7 @@ def _head(report: EngineMap, console: Console) -> None:
     for kind, planned in report.planned.items():
         console.print(f"  {escape(planned_and_achieved(kind, planned, report.achieved.get(kind, 0)))}")
     if report.kernels:
-        _macs(report.macs, console)
+        print_work(report.macs, console)
     console.print(f"  {plural(len(report.kernels), 'kernel')}, types from: {report.evidence}")
 
 
@@ -58,18 +59,6 @@ def _calibration(note: CalibrationNote) -> str:
     samples = f"{note.samples} random samples" if note.random else plural(note.samples, "sample")
     how = f"; {note.preprocessing.kind}: {note.preprocessing}" if note.preprocessing is not None else ""
     return f"calibrated with {samples} ({escape(note.method)}){how}"
-
-
-def _macs(macs: MultiplyAccumulates, console: Console) -> None:
-    counts = sorted(macs.by_type.items(), key=lambda entry: (-entry[1], entry[0]))
-    if counts:
-        parts = [f"{human_count(count)} in {escape(kind)}" for kind, count in counts]
-        console.print(f"  multiply-accumulates: {', '.join(parts)}")
-    if macs.unknown_kernels:
-        console.print(f"  multiply-accumulates of {plural(len(macs.unknown_kernels), 'kernel')} not known")
-    if macs.nodes_without_kernel:
-        names = named(macs.nodes_without_kernel, SHOWN_NODES)
-        console.print(f"  no kernel names {names}: multiply-accumulates not counted")
 
 
 def _table(kernels: Sequence[MappedKernel]) -> FittedTable:

@@ -1,12 +1,16 @@
 """The inspect report for a terminal."""
 
+from dataclasses import replace
+
 from rich.console import Console
 from rich.text import Text
 
 from qdqtool.errors import escape, human_bytes, plural
 from qdqtool.jobs.inspect_report import InspectReport, TensorInfo
 from qdqtool.models.graph.index.types import Shape
+from qdqtool.models.report import float32_rest
 from qdqtool.reports.terminal import FittedTable
+from qdqtool.reports.text._shared import print_work
 
 
 def render(report: InspectReport, console: Console) -> None:
@@ -17,6 +21,12 @@ def render(report: InspectReport, console: Console) -> None:
     if report.coverage:
         console.print()
         console.print(_coverage(report))
+    if report.work is not None and report.work.by_type:
+        console.print()
+        print_work(replace(report.work, weight_bytes={}), console)
+        for rest in float32_rest(report.work, report.model) if len(report.work.by_type) > 1 else ():
+            if rest.hint:
+                console.print(f"  for TensorRT: {escape(rest.hint)} to half precision", soft_wrap=True)
     if report.tensors:
         console.print()
         console.print(_tensors(report.tensors))

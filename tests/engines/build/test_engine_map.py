@@ -55,6 +55,17 @@ def test_multiply_accumulates_are_summed_by_the_type_of_the_kernels():
     assert (macs.unknown_kernels, macs.nodes_without_kernel) == (("c",), ("lost",))
 
 
+def test_a_constant_that_several_kernels_read_is_stored_once():
+    shared, own, unknown = (
+        KernelTensor(name, "int8", shape) for name, shape in (("w", (4, 8)), ("v", (3,)), ("u", None))
+    )
+    kernels = [
+        Kernel(name=name, layer_type="gemm", inputs=tensors("int8"), constants=each)
+        for name, each in (("a", (shared, own)), ("b", (shared, unknown)))
+    ]
+    assert sum_macs(map_kernels(kernels, Products()), Products()).weight_bytes == {"int8": 35}
+
+
 def test_records_that_only_synchronize_are_no_kernels():
     wait = Kernel(name="wait_0", layer_type="wait")
     first, second = (Kernel(name=name, layer_type="gemm", inputs=tensors("int8")) for name in "ab")

@@ -7,9 +7,17 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 from support.engine_models import FP8, IMAGE, INT4, INT8, ROWS, Net, branches, conv, in_a_function, matmul
+from support.qdq import constant, text_model
 
-from qdqtool.engines.tensorrt.planned_types import PlannedNode, planned_nodes, quantized_types
+from qdqtool.engines.tensorrt.planned_types import (
+    PlannedNode,
+    planned_nodes,
+    quantized_share,
+    quantized_types,
+    work_of,
+)
 from qdqtool.models.graph.model import Model
+from qdqtool.models.report import Work
 
 KINDS = ("float", "int8", "float constant", "int8 constant", "int4 constant")
 
@@ -201,3 +209,62 @@ def test_operators_of_tensorrt_say_their_type_by_their_name(op_type: str, kinds:
     graph = helper.make_graph([node], "g", infos[:1], infos[1:], [*scale.values()])
     imports = [helper.make_opsetid("", 21), helper.make_opsetid("trt", 1)]
     assert quantized_types(Model(helper.make_model(graph, opset_imports=imports, ir_version=10))) == kinds
+
+
+CUBE = 64**3
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "kind", "in_float32"),
+    [
+        ("int8", "int8 constant", "int8", False),
+        ("int8", "float constant", "float32", True),
+        ("float", "int4 constant", "int4-weight-only", True),
+        ("int8", "int4 constant", "int8 x int4", False),
+        ("float", "float constant", "float32", True),
+    ],
+)
+def test_work_counts_by_the_type_of_the_operands(left: str, right: str, kind: str, in_float32: bool) -> None:
+    net = Net()
+    net.op("MatMul", [operand(net, "a", left), operand(net, "b", right)], "y")
+    found = work_of(Model(net.model({"a": (64, 64)})))
+    assert (found.by_type, found.float32) == ({kind: CUBE}, {"y.MatMul": CUBE} if in_float32 else {})
+    assert quantized_share(found) == (0 if kind == "float32" else 1)
+
+
+HALVES = """<ir_version: 9, opset_import: ["": 19]>
+    g (float16[n,64] x, bool c) => (float[n,64] y) {
+        a = MatMul (x, w)
+        b = Cast <to = 1> (a)
+        s = MatMul (v, v)
+        d = MatMul (b, s)
+        e = MatMul (d, v)
+        f = Softmax (e)
+        y = MatMul (f, v)
+    }"""
+
+
+def test_work_tells_half_precision_from_float32_and_leaves_out_what_is_folded() -> None:
+    found = work_of(
+        text_model(HALVES, constant("w", np.ones((64, 64)), TensorProto.FLOAT16), constant("v", np.ones((64, 64))))
+    )
+    assert found.by_type == {"float32": 3 * 4096, "float16": 4096}
+    assert list(found.float32.values()) == [4096] * 3
+    assert [found.share(macs) for macs in found.by_type.values()] == [0.75, 0.25]
+    assert (quantized_share(found), quantized_share(Work(by_type={}))) == (0, None)
+
+
+def test_a_recurrent_node_multiplies_its_weights_in_every_step() -> None:
+    model = text_model(
+        """<ir_version: 8, opset_import: ["": 17]>
+        g (float[9,2,8] x) => (float[9,1,2,4] y) {
+            y, h, c = LSTM <hidden_size = 4> (x, w, r)
+        }""",
+        constant("w", np.ones((1, 16, 8))),
+        constant("r", np.ones((1, 16, 4))),
+    )
+    assert work_of(model).by_type == {"float32": 9 * 2 * 16 * (8 + 4)}
+
+
+def test_the_bytes_of_weights_are_those_that_the_model_stores() -> None:
+    assert work_of(Model(matmul(kind=INT4, axis=0, block=16))).weight_bytes == {"int4": 1024, "float32": 516, "int8": 1}

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
-from qdqtool.engines.build.report import EngineReport, GateResult, Locked, MultiplyAccumulates, RefusedReport
+from qdqtool.engines.build.report import EngineReport, GateResult, Locked, RefusedReport
 from qdqtool.engines.build.verification import EngineCheck
 from qdqtool.engines.report import InputProfile, NodePrecision, Refusal, Stage
 from qdqtool.jobs.verify_engine import VerifyReport
 from qdqtool.linting.report import Summary
-from qdqtool.models.report import Specialized
+from qdqtool.models.report import Specialized, Work
 from qdqtool.reports.text.build import SHOWN, render, render_refused, render_verified
 
 RUNS = NodePrecision(name="c1", op_type="Conv", planned="int8", actual="int8")
@@ -33,7 +33,7 @@ REPORT = EngineReport(
     planned={"int8": 2},
     achieved={"int8": 1},
     nodes=(RUNS, FALLS_BACK),
-    macs=MultiplyAccumulates(by_type={}),
+    macs=Work(by_type={}),
     kernels=(),
     conversions=None,
     gates=(),
@@ -64,6 +64,20 @@ def test_the_head_numbers_several_profiles_and_names_the_options():
         "  profile 1: values of input n: 1",
         "  options: mem_pool_size workspace:1024B, builder_optimization_level 5, refit",
     ]
+
+
+def test_work_is_shown_for_model_and_engine_and_a_float32_rest_is_a_warning():
+    work = Work(by_type={"int8": 9_000, "float32": 1_000}, weight_bytes={"int8": 64}, float32={"fc": 1_000})
+    found = lines(work=work, macs=Work(by_type={"int8": 10_000}))
+    at = found.index("  model: multiply-accumulates: 9 k in int8 (90.00%), 1 k in float32 (10.00%)")
+    assert found[at + 1 : at + 3] == [
+        "  model: weights: 64 bytes in int8",
+        "  engine: multiply-accumulates: 10 k in int8",
+    ]
+    assert found[at + 3].startswith(
+        "warning  10.0% of the multiply-accumulates run in float32, such as those of 'fc': "
+    )
+    assert not [line for line in lines(work=replace(work, float32={})) if line.startswith("warning")]
 
 
 def test_a_locked_build_says_what_is_equal_and_what_is_not():

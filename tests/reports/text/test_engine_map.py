@@ -10,11 +10,11 @@ from qdqtool.engines.build.engine_map import EngineMap, Products, map_kernels
 from qdqtool.engines.build.report import (
     Conversion,
     Conversions,
-    MultiplyAccumulates,
     PlanEdit,
     SharedEntry,
     UnknownConversion,
 )
+from qdqtool.models.report import Work
 from qdqtool.reports.text.engine_map import render
 from qdqtool.samples.calibration_note import CalibrationNote
 
@@ -43,7 +43,7 @@ REPORT = EngineMap(
     evidence="aot-dump",
     planned={"int8": 2, "float8e4m3fn": 1},
     achieved={"int8": 1},
-    macs=MultiplyAccumulates(by_type={"float32": 1_000, "int8": 1_999_000}),
+    macs=Work(by_type={"float32": 1_000, "int8": 1_999_000}, weight_bytes={"bool": 0, "int8": 2_000}),
     kernels=map_kernels([KERNEL], PRODUCTS),
     conversions=Conversions(),
 )
@@ -54,13 +54,14 @@ def lines(**changes: object) -> list[str]:
 
 
 def test_the_head_names_the_engine_and_what_runs_as_planned():
-    assert lines()[:7] == [
+    assert lines()[:8] == [
         "e.engine",
         "  2.5 MB, built from m.onnx",
         "  tensorrt-rtx 1.7; compute capability 8.9",
         "  1 of 2 planned int8 nodes run in int8 kernels",
         "  0 of 1 planned float8e4m3fn node runs in float8e4m3fn kernels",
-        "  multiply-accumulates: 2 M in int8, 1 k in float32",
+        "  multiply-accumulates: 2 M in int8 (99.95%), 1 k in float32 (0.05%)",
+        "  weights: 2 kB in int8",
         "  1 kernel, types from: aot-dump",
     ]
 
@@ -90,7 +91,7 @@ def test_a_kernel_has_a_row_with_its_types_and_bytes():
 
 def test_multiply_accumulates_that_are_not_known_are_said_to_be():
     unknown = tuple(replace(kernel, macs=None) for kernel in REPORT.kernels)
-    macs = MultiplyAccumulates(by_type={}, unknown_kernels=("mm",), nodes_without_kernel=("a", "b", "c"))
+    macs = Work(by_type={}, unknown_kernels=("mm",), nodes_without_kernel=("a", "b", "c"))
     found = lines(kernels=unknown, macs=macs)
     assert found[5:7] == [
         "  multiply-accumulates of 1 kernel not known",

@@ -5,6 +5,7 @@ from dataclasses import replace
 from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.jobs.inspect_report import Coverage, InspectReport, QdqGroup, TensorInfo
+from qdqtool.models.report import Work
 from qdqtool.reports.text.inspect import render, shape_text
 
 TENSOR = TensorInfo(
@@ -74,6 +75,17 @@ def test_missing_external_data_is_named_and_its_scales_are_not_called_computed()
 def test_coverage_counts_the_float_rest():
     rows = cells("\n".join(lines(coverage=(Coverage(op_type="Conv", total=9, quantized=4, partly=2),))))
     assert ["Conv", "9", "4", "2", "3"] in rows
+
+
+def test_work_by_type_and_how_a_float32_rest_is_cast():
+    work = Work(by_type={"float32": 1_000, "int8": 3_000}, weight_bytes={"int8": 64}, float32={"fc": 1_000})
+    assert lines(work=work)[-3:] == [
+        "",
+        "  multiply-accumulates: 3 k in int8 (75.00%), 1 k in float32 (25.00%)",
+        "  for TensorRT: `qdqtool cast m.onnx --to fp16 -o OUT.onnx` converts the float32 nodes to half precision",
+    ]
+    for good in (replace(work, float32={}), Work(by_type={"float32": 9}, float32={"fc": 9})):
+        assert lines(work=good)[-1].startswith("  multiply-accumulates: ")
 
 
 def test_tensors_are_listed_where_asked_for():

@@ -17,7 +17,7 @@ ROUNDING_KEY = "qdqtool.rounded_by_data"
 """Key of the JSON record of the weights whose codes were chosen with data (GPTQ)."""
 
 HIGH_PRECISION_KEY = "qdqtool.high_precision_dtype"
-"""Key of the type to which the float part of the model was converted: ``fp16``."""
+"""Key of the type to which the float part of the model was converted: ``fp16`` or ``bf16``."""
 
 INPUT_VALUES_KEY = "qdqtool.input_values"
 """Key of the JSON record of former inputs that are constants now: their values by name."""

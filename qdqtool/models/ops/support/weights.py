@@ -9,7 +9,7 @@ import onnx
 
 from qdqtool.models import ops
 from qdqtool.models.graph.index.constants import Array, Constants
-from qdqtool.models.graph.index.model_index import FLOATS
+from qdqtool.models.graph.index.model_index import FLOATS, ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import read_array
 from qdqtool.models.graph.model import Model
@@ -46,6 +46,35 @@ def multiply_accumulates(node: NodeView, shape_of: ShapeOf) -> int | None:
         return None
     terms = _terms(node, product, dims) if layout is None else math.prod(dims) // max(layout.outputs, 1)
     return math.prod(made) * terms
+
+
+def estimated_macs(node: NodeView, index: ModelIndex) -> int:
+    """Return the multiply-accumulates of a node in one run, where an open dimension counts as 1.
+
+    A node without a product counts 1 for each element of its output, and a recurrent one its weights for each step.
+    """
+    counted = multiply_accumulates(node, lambda value: _known(value, index))
+    if counted is not None:
+        return counted
+    x, output = node.input(0), node.output()
+    if x is not None and node.op_type in _RECURRENT:
+        weights = (node.input(1), node.input(2))
+        steps = math.prod(_known(x, index)[:2])
+        return steps * sum(elements(value, index) for value in weights if value is not None)
+    return elements(output, index) if output is not None else 1
+
+
+def elements(value: Value, index: ModelIndex) -> int:
+    """Return the number of elements of a tensor, where an open dimension counts as 1."""
+    return math.prod(_known(value, index))
+
+
+def _known(value: Value, index: ModelIndex) -> tuple[int, ...]:
+    shape = index.types.shape(value) or ()
+    return tuple(extent if isinstance(extent, int) else 1 for extent in shape)
+
+
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 
 
 def _terms(node: NodeView, product: ops.ProductOp, dims: tuple[int, ...]) -> int:

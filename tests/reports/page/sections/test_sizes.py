@@ -56,6 +56,19 @@ def test_operators_keep_their_order_and_counts_sort_as_numbers(tmp_path: Path):
     assert [cell.sort for cell in column(found, "Nodes")] == [12000.0, 10.0]
 
 
+def test_work_and_weights_of_model_and_engine_by_type(tmp_path: Path):
+    half = {"by_type": {"int8": 3_000, "float32": 1_000}, "weight_bytes": {"int8": 600, "float32": 40}}
+    build = BUILD | {"macs": {"by_type": {"int8": 4_000}, "weight_bytes": {"int8": 640}}}
+    told = [["int8", "3,000 (75.00%)", "600"], ["float32", "1,000 (25.00%)", "40"]]
+    for documents, more in (
+        ({"inspect": INSPECT | {"work": half}}, [[], []]),
+        ({"quantize": QUANTIZE | {"work": half}, "build": build}, [["4,000 (100.00%)", "640"], ["", ""]]),
+        ({"build": build | {"work": half}}, [["4,000 (100.00%)", "640"], ["", ""]]),
+    ):
+        found = table(blocks_of(blocks, tmp_path, **documents), "Multiply-accumulates and bytes")
+        assert [[cell.text for cell in row] for row in found.rows] == [a + b for a, b in zip(told, more, strict=True)]
+
+
 def test_without_operators_there_is_no_table_and_without_sizes_nothing(tmp_path: Path):
     found = blocks_of(blocks, tmp_path, inspect=INSPECT | {"coverage": []})
     assert not any(isinstance(block, Table) for block in found)
