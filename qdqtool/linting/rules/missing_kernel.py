@@ -1,5 +1,7 @@
 """QT402: layers without a kernel on the target or GPU, although it supports their types."""
 
+from onnx import TensorProto
+
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, Shape
 from qdqtool.linting.rules.support.words import HALF_TYPES, Wrong, kind
@@ -23,13 +25,14 @@ MASK, PAST_KEY = 3, 4
 class MissingKernel(Rule):
     """The target has a kernel for every layer of the model, on every GPU given by ``--sm``.
 
-    Why it matters: TensorRT for RTX has no ConvTranspose in bfloat16 on any GPU. For compute capability 7.5 it has no
-    matrix product with float32 output ("FP32 GEMM is not supported") and nothing in bfloat16, quantized or not. It
-    computes the Attention operator in float16 and bfloat16, with heads of 9 to 256 elements. Other types and heads work
-    in two cases. In the first, there is a single query, and batch size times heads is at least 4. In the second, inputs
-    have rank 3 and no Cast or DQ makes them, and there is no mask, causality or shared head. An Attention operator with
-    a second output, softcap, softmax_precision, past keys, or keys and values of different head size is refused. The
-    rule finds this before the build.
+    Why it matters: TensorRT for RTX has no ConvTranspose, GRU, HardSwish, LpNormalization, LpPool and Mish in bfloat16
+    on any GPU. Celu, MeanVarianceNormalization and recurrent layers with sequence_lens work in float32 only. For
+    compute capability 7.5 it has no matrix product with float32 output ("FP32 GEMM is not supported") and nothing in
+    bfloat16, quantized or not. It computes the Attention operator in float16 and bfloat16, with heads of 9 to 256
+    elements. Other types and heads work in two cases. In the first, there is a single query, and batch size times heads
+    is at least 4. In the second, inputs have rank 3 and no Cast or DQ makes them, and there is no mask, causality or
+    shared head. An Attention operator with a second output, softcap, softmax_precision, past keys, or keys and values
+    of different head size is refused. The rule finds this before the build.
 
     Bad: the Attention operator between float32 tensors; with ``--sm 7.5``, an int8 MatMul that makes float32.
 
@@ -51,6 +54,10 @@ class MissingKernel(Rule):
                 wq = QuantizeLinear (w, s, z)
                 wd = DequantizeLinear (wq, s, z)
                 y = MatMul (xd, wd)
+            }
+        HardSwish in float16:
+            agraph (float16[1,4] x) => (float16[1,4] y) {
+                y = HardSwish (x)
             }
         Attention of rank 3 without a mask, in float32:
             <ir_version: 11, opset_import: ["": 23]>
@@ -87,6 +94,10 @@ class MissingKernel(Rule):
             agraph (float[1,2,16,64] q, float[1,2,16,64] k, float[1,2,16,64] v) => (float[1,2,16,64] y) {
                 y = Attention (q, k, v)
             }
+        an LSTM with lengths of the sequences in float16:
+            agraph (float16[3,1,4] x, float16[1,16,4] w, int32[1] n) => (float16[3,1,1,4] y) {
+                y = LSTM <hidden_size = 4> (x, w, w, , n)
+            }
         a quantized ConvTranspose in bfloat16 (bits 15821 are 0.1):
             <ir_version: 10, opset_import: ["": 22]>
             agraph (bfloat16[1,2,4,4] x) => (bfloat16[1,2,4,4] y)
@@ -104,16 +115,14 @@ class MissingKernel(Rule):
             if node.is_op("Attention"):
                 yield from _attention(context, node, target)
                 continue
-            family = ops.get(node)
-            if family is None:
-                continue
-            lacking = family.no_turing_kernel if turing else ()
             made = context.elem_type(node.output())
-            nowhere = made in family.no_kernel
-            if nowhere or made in lacking:
+            nowhere = ops.lacks_kernel(node, made)
+            if nowhere or (turing and (family := ops.get(node)) is not None and made in family.no_turing_kernel):
                 where = target.title if nowhere else "compute capability 7.5"
-                message = f"{where} has no {node.op_type} with {kind(made)} output"
-                yield Fault(message, node, node.output(), found=kind(made), expected="float16")
+                lengths = " and sequence_lens" if nowhere and made not in ops.traits(node).no_kernel else ""
+                message = f"{where} has no {node.op_type} with {kind(made)} output{lengths}"
+                expected = "float32" if ops.lacks_kernel(node, TensorProto.FLOAT16) else "float16"
+                yield Fault(message, node, node.output(), found=kind(made), expected=expected)
 
 
 def _attention(context: RuleContext, node: NodeView, target: Target) -> Faults:

@@ -21,7 +21,7 @@ from qdqtool.models.ops._span import Span as Span
 from qdqtool.models.ops._span import constant_span as constant_span
 from qdqtool.models.ops._span import same_span as same_span
 from qdqtool.models.ops._span import summed_span as summed_span
-from qdqtool.models.ops._traits import UNKNOWN
+from qdqtool.models.ops._traits import NO_HALF, UNKNOWN
 from qdqtool.models.ops._traits import CodePath as CodePath
 from qdqtool.models.ops._traits import Traits as Traits
 from qdqtool.registry import load_unit, unit_names
@@ -91,6 +91,13 @@ def moves_codes(node: NodeView) -> bool:
     """Return whether ``node`` with its attributes only moves values; such a node may also read codes."""
     known = traits(node)
     return known.moves_values or (known.moves_values_if is not None and known.moves_values_if(node))
+
+
+def lacks_kernel(node: NodeView, onnx_type: int | None) -> bool:
+    """Return whether TensorRT for RTX refuses ``node`` with output of a type, on any GPU."""
+    known = traits(node)
+    more = NO_HALF if known.no_half_with is not None and node.input_name(known.no_half_with) else frozenset[int]()
+    return onnx_type in known.no_kernel | more
 
 
 def source_axis(node: NodeView, axis: int, rank: int | None) -> int | None:

@@ -18,7 +18,6 @@ class QuantizableOp:
         activation_inputs: Inputs that get per-tensor pairs.
         stays_float: Why pairs have no benefit, as words to print after the name of a node; None if they have a benefit.
         on_request: Whether pairs are inserted if the user names the operator, although they have no benefit.
-        no_kernel: Output types (``TensorProto.DataType``) for which TensorRT for RTX has no kernel on any GPU.
         no_turing_kernel: Output types for which TensorRT for RTX has no kernel on compute capability 7.5.
     """
 
@@ -27,7 +26,6 @@ class QuantizableOp:
     activation_inputs: ClassVar[tuple[int, ...]] = (0,)
     stays_float: ClassVar[str | None] = None
     on_request: ClassVar[bool] = False
-    no_kernel: ClassVar[tuple[int, ...]] = ()
     no_turing_kernel: ClassVar[tuple[int, ...]] = ()
 
     def of(self, node: NodeView) -> "QuantizableOp | None":

@@ -11,6 +11,8 @@ import enum
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from onnx import TensorProto
+
 from qdqtool.models.graph.index.constants import Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView, Value
@@ -185,7 +187,12 @@ class KernelTraits:
             untested operators have False.
         stays_float32: Why it stays float32 although ONNX defines it for float16; empty if it may be float16.
         float32_inputs: Inputs that stay float32 whatever type ONNX allows, because they define a change of shape.
+        passes_casts: Whether TensorRT for RTX cancels a Cast before it with the reverse Cast after it. Other operators
+            that move values then compute in the other type, and pass no codes.
         multiplies_inside: Whether a matrix product or convolution is a part of its computation.
+        no_kernel: Output types (``TensorProto.DataType``) in which TensorRT for RTX refuses it on any GPU. Measured:
+            ``docs/developers/half_precision.md``.
+        no_half_with: The optional input with which TensorRT for RTX refuses it in half precision, if there is one.
     """
 
     codes: CodePath | None = None
@@ -194,13 +201,20 @@ class KernelTraits:
     lacks_uint8: bool = False
     stays_float32: str = ""
     float32_inputs: frozenset[int] = frozenset()
+    passes_casts: bool = False
     multiplies_inside: bool = False
+    no_kernel: frozenset[int] = frozenset()
+    no_half_with: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Traits(ValueTraits, ChannelTraits, IndexTraits, KernelTraits):
     """All known traits of an operator. :class:`~qdqtool.models.ops.QuantizableOp` describes how it is quantized."""
 
+
+NO_BFLOAT16 = frozenset({int(TensorProto.BFLOAT16)})
+NO_HALF = NO_BFLOAT16 | {int(TensorProto.FLOAT16)}
+"""Values of ``no_kernel``."""
 
 UNKNOWN = Traits()
 """The traits of an unknown operator."""

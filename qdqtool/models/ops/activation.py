@@ -10,7 +10,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.ops._product import ChannelLayout
 from qdqtool.models.ops._span import UNBOUNDED, Arrays, Span, constant_span, rising, within
-from qdqtool.models.ops._traits import Traits, pointwise
+from qdqtool.models.ops._traits import NO_BFLOAT16, NO_HALF, Traits, pointwise
 
 
 def _constant_slope(node: NodeView, layout: ChannelLayout, index: ModelIndex) -> ChannelLayout | None:
@@ -83,12 +83,14 @@ def _softplus(node: NodeView, value: float) -> float:
 
 TRAITS = {
     "Clip": Traits(span=_clipped, keeps_channels=True, nonnegative_if=_starts_at_zero, fused_behind_products=True),
+    "Celu": Traits(no_kernel=NO_HALF),
     "Elu": Traits(span=_elu_span, keeps_channels=True, lacks_int8=True),
     "Erf": Traits(span=within(-1, 1, 1.13), bound=1.0, keeps_channels=True),
     "Gelu": Traits(span=rising(_relu, -0.1701, 1.13), keeps_channels=True, lacks_int8=True),
     "HardSigmoid": Traits(span=within(0, 1), nonnegative=True, bound=1.0, keeps_channels=True),
-    "HardSwish": Traits(span=rising(_relu, -0.3751, 1.5), keeps_channels=True),
+    "HardSwish": Traits(span=rising(_relu, -0.3751, 1.5), keeps_channels=True, no_kernel=NO_BFLOAT16),
     "LeakyRelu": Traits(span=_sloped, keeps_channels=True, factor_rule=pointwise, fused_behind_products=True),
+    "Mish": Traits(no_kernel=NO_BFLOAT16),
     "PRelu": Traits(span=_sloped, keeps_channels=True, factor_rule=_constant_slope),
     "Relu": Traits(
         span=rising(_relu),

@@ -2,7 +2,7 @@
 
 from qdqtool.models.ops._product import QuantizableOp
 from qdqtool.models.ops._span import of_known, same_span
-from qdqtool.models.ops._traits import Traits, over_space
+from qdqtool.models.ops._traits import NO_BFLOAT16, Traits, over_space
 
 
 class _AveragePool(QuantizableOp):
@@ -25,5 +25,6 @@ TRAITS = {
     "GlobalAveragePool": Traits(
         span=same_span, keeps_sign=True, keeps_channels=True, factor_rule=over_space, is_layer=True, lacks_int8=True
     ),
+    "LpPool": Traits(no_kernel=NO_BFLOAT16),
 }
 OP = _AveragePool()

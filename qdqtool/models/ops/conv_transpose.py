@@ -4,7 +4,7 @@ from onnx import TensorProto
 
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.ops._product import ChannelLayout, ProductOp
-from qdqtool.models.ops._traits import Traits
+from qdqtool.models.ops._traits import NO_BFLOAT16, Traits
 from qdqtool.numerics.product import ProductLayout
 
 
@@ -23,7 +23,6 @@ class _ConvTranspose(ProductOp):
     takes_batchnorm = True
     stays_float = "TensorRT for RTX runs it in float, with and without pairs"
     on_request = True
-    no_kernel = (TensorProto.BFLOAT16,)
     no_turing_kernel = (TensorProto.BFLOAT16,)
 
     def output_axis(self, node: NodeView, rank: int) -> int | None:
@@ -45,5 +44,5 @@ class _ConvTranspose(ProductOp):
         return ProductLayout(shape, groups, inputs_first=True) if fits else None
 
 
-TRAITS = {"ConvTranspose": Traits(is_layer=True)}
+TRAITS = {"ConvTranspose": Traits(is_layer=True, no_kernel=NO_BFLOAT16)}
 OP = _ConvTranspose()

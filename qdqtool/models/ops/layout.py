@@ -48,18 +48,18 @@ def _transposed(node: NodeView, axis: int, rank: int | None) -> int | None:
     return order[axis] if isinstance(order, list | range) and axis < len(order) else None
 
 
+_VIEW = replace(MOVING, passes_casts=True)
+
 TRAITS = {
-    "DepthToSpace": replace(MOVING, carries_infinity=False, carries_indices=False),
-    "Expand": replace(MOVING, keeps_sign=False, carries_indices=False, index_inputs=(1,), lacks_uint8=True),
-    "Flatten": replace(
-        MOVING, carries_infinity=False, flattens_channels=True, factor_rule=_flattened, lacks_uint8=True
-    ),
-    "Reshape": replace(MOVING, flattens_channels=True, factor_rule=_reshaped, index_inputs=(1,), lacks_uint8=True),
+    "DepthToSpace": replace(_VIEW, carries_infinity=False, carries_indices=False),
+    "Expand": replace(_VIEW, keeps_sign=False, carries_indices=False, index_inputs=(1,), lacks_uint8=True),
+    "Flatten": replace(_VIEW, carries_infinity=False, flattens_channels=True, factor_rule=_flattened, lacks_uint8=True),
+    "Reshape": replace(_VIEW, flattens_channels=True, factor_rule=_reshaped, index_inputs=(1,), lacks_uint8=True),
     "Slice": replace(MOVING, carries_indices=False, index_inputs=(1, 2, 3, 4), lacks_uint8=True),
-    "SpaceToDepth": replace(MOVING, keeps_sign=False, carries_infinity=False, carries_indices=False),
+    "SpaceToDepth": replace(_VIEW, keeps_sign=False, carries_infinity=False, carries_indices=False),
     "Split": replace(MOVING, keeps_sign=False, carries_infinity=False, carries_indices=False, lacks_uint8=True),
-    "Squeeze": replace(MOVING, keeps_channels=True, factor_rule=over_axes, lacks_uint8=True),
+    "Squeeze": replace(_VIEW, keeps_channels=True, factor_rule=over_axes, lacks_uint8=True),
     "Tile": replace(MOVING, keeps_sign=False, carries_indices=False, index_inputs=(1,)),
-    "Transpose": replace(MOVING, source_axis=_transposed, keeps_channels=True, lacks_uint8=True),
-    "Unsqueeze": replace(MOVING, keeps_channels=True, lacks_uint8=True),
+    "Transpose": replace(_VIEW, source_axis=_transposed, keeps_channels=True, lacks_uint8=True),
+    "Unsqueeze": replace(_VIEW, keeps_channels=True, lacks_uint8=True),
 }

@@ -7,7 +7,7 @@ import numpy as np
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.ops._product import ChannelLayout
 from qdqtool.models.ops._span import Arrays, Span, constant_span, multiplied, summed_span
-from qdqtool.models.ops._traits import Traits
+from qdqtool.models.ops._traits import NO_BFLOAT16, NO_HALF, Traits
 
 
 def _batch_normalized(node: NodeView, spans: Sequence[Span | None], arrays: Arrays) -> Span | None:
@@ -41,6 +41,7 @@ TRAITS = {
     "GroupNormalization": Traits(is_layer=True),
     "InstanceNormalization": Traits(keeps_channels=True, normalizes=ChannelLayout.FIRST, is_layer=True),
     "LayerNormalization": Traits(keeps_channels=True, normalizes=ChannelLayout.LAST, is_layer=True),
-    "LpNormalization": Traits(lacks_int8=True),
+    "LpNormalization": Traits(lacks_int8=True, no_kernel=NO_BFLOAT16),
+    "MeanVarianceNormalization": Traits(no_kernel=NO_HALF),
     "RMSNormalization": Traits(normalizes=ChannelLayout.LAST, is_layer=True),
 }

@@ -45,5 +45,6 @@ TRAITS = {
         factor_rule=pointwise,
         codes=CodePath.POINTWISE,
         lacks_uint8=True,
+        passes_casts=True,
     ),
 }

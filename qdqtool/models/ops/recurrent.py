@@ -1,7 +1,9 @@
 """Recurrent layers, which stay unquantized."""
 
+from dataclasses import replace
+
 from qdqtool.models.ops._product import QuantizableOp
-from qdqtool.models.ops._traits import Traits
+from qdqtool.models.ops._traits import NO_BFLOAT16, Traits
 
 
 class _Recurrent(QuantizableOp):
@@ -17,5 +19,7 @@ class _Recurrent(QuantizableOp):
     )
 
 
-TRAITS = {op_type: Traits(is_layer=True, multiplies_inside=True) for op_type in _Recurrent.op_types}
+# Input 4 has the lengths of the sequences.
+_RECURRENT = Traits(is_layer=True, multiplies_inside=True, no_half_with=4)
+TRAITS = {"GRU": replace(_RECURRENT, no_kernel=NO_BFLOAT16), "LSTM": _RECURRENT, "RNN": _RECURRENT}
 OP = _Recurrent()

@@ -54,7 +54,7 @@ def operands_of(node: NodeView, types: TensorTypes, half: HalfType) -> Operands 
         return _of_pair(node)
     if node.is_op("Cast", "ConstantOfShape") and not node.is_parametric:
         return _of_maker(reads, makes)
-    problem = _problem(node, types)
+    problem = _problem(node, types, half)
     if problem:
         return Operands(TypeRule.COMPUTES, problem=problem)
     return _of_operator(node, reads, makes, half)
@@ -97,7 +97,7 @@ def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int], hal
     return Operands(TypeRule.FOLLOWS if alone else TypeRule.COMPUTES, frozenset(allowed), frozenset(outputs))
 
 
-def _problem(node: NodeView, types: TensorTypes) -> str:
+def _problem(node: NodeView, types: TensorTypes, half: HalfType) -> str:
     """Return why all float32 operands of a node must stay float32, or "" if its definition alone decides."""
     untyped = (value for value in (*node.present_inputs, *node.present_outputs) if types.elem_type(value) is None)
     if any(True for _ in node_bodies(node.proto)):
@@ -108,4 +108,6 @@ def _problem(node: NodeView, types: TensorTypes) -> str:
         return "it is not an ONNX operator, so the types that it supports are unknown"
     if (odd := next(untyped, None)) is not None:
         return f"'{odd.name}' is no tensor of a known type"
+    if ops.lacks_kernel(node, half.elem_type):
+        return f"TensorRT for RTX refuses it in {half.onnx_name}"
     return ops.traits(node).stays_float32
