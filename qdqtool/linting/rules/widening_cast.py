@@ -8,6 +8,7 @@ from qdqtool.linting.rules.support.reach import Operand
 from qdqtool.linting.rules.support.rule import FALLBACK, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import HALF_TYPES, kind
+from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
@@ -20,6 +21,8 @@ class WideningCast(Rule):
 
     Why it matters: the Cast keeps the rounding of the DQ to 16 bits, so the compiler cannot use the codes after it. The
     layer runs in float, or dequantizes within a mixed kernel. A Cast in the other direction is fused into the layer.
+    The compiler also fuses Casts of all operands if a Cast back directly follows the layer, and a Cast that another one
+    reverses in front of the layer.
 
     Bad: DQ with a float16 scale, Cast to float32, Conv.
 
@@ -68,8 +71,12 @@ class WideningCast(Rule):
         for product in context.products:
             if product.left is None or product.right is None:
                 continue
-            for side in (product.left, product.right):
-                cast = _widening(context, side)
+            sides = (product.left, product.right)
+            casts = [_widening(context, side) for side in sides]
+            given = {context.elem_type(cast.input(0)) if cast is not None else None for cast in casts}
+            if _is_narrowed(product.node, given):
+                continue
+            for side, cast in zip(sides, casts, strict=True):
                 if cast is not None:
                     message = (
                         f"Cast '{cast.label}' from {kind(context.elem_type(cast.input(0)))} to float32 "
@@ -80,11 +87,23 @@ class WideningCast(Rule):
 
 
 def _widening(context: RuleContext, side: Operand) -> NodeView | None:
+    """Return the last Cast from half precision to float32 that no Cast behind it reverses."""
+    narrowed = None
     for node in side.between:
-        widens = node.is_op("Cast") and node.attribute("to") == TensorProto.FLOAT
-        if widens and context.elem_type(node.input(0)) in HALF_TYPES:
-            return node
+        if node.is_op("Cast"):
+            given = context.elem_type(node.input(0))
+            if node.attribute("to") == TensorProto.FLOAT and given in HALF_TYPES and given != narrowed:
+                return node
+            narrowed = node.attribute("to")
+        elif not ops.traits(node).passes_casts:
+            narrowed = None
     return None
+
+
+def _is_narrowed(node: NodeView, given: set[int | None]) -> bool:
+    """Return whether only Casts to the one type of the operands read the output of a layer."""
+    uses = made.uses if (made := node.output()) is not None and not made.is_output else ()
+    return bool(uses) and all(use.node.is_op("Cast") and {use.node.attribute("to")} == given for use in uses)
 
 
 def _fixes(side: Operand, cast: NodeView) -> tuple[Fix, ...]:

@@ -9,7 +9,8 @@ from qdqtool.linting.rules import RuleContext
 CODE = "QL313"
 MODEL = """
 agraph (float16[1,2] x, float16[1,2] x2, float16 t{inputs}) => (float[1,2] y{outputs})
-<float16 s = {{14336}}, float wide = {{0.5}}, int8 z = {{0}}, int8[2,2] w = {{1,2,3,4}}, float[2,2] f = {{1,2,3,4}}> {{
+<float16 s = {{14336}}, float wide = {{0.5}}, int8 z = {{0}}, int8[2,2] w = {{1,2,3,4}}, float[2,2] f = {{1,2,3,4}},
+ int64[1] n = {{0}}, int64[1] m = {{1}}> {{
     q = QuantizeLinear (x, s, z)
     d = DequantizeLinear {dq}
     wd = DequantizeLinear (w, wide)
@@ -48,10 +49,29 @@ def between(cast: str, source: str = "float16", consumer: str = "MatMul -> y") -
         ("c = Cast <to = 1> (d)  y = MatMul (c, f)", []),
         ("c = Cast <to = 1> (d)  v = MatMul (c, f)  y = MatMul (c, wd)", [between("c")]),
         ("y = MatMul (d, wd)", []),
+        ("c = Cast <to = 1> (d)  h = Cast <to = 10> (c)  y = MatMul (h, wd)", []),
+        ("c = Cast <to = 1> (d)  t = Transpose (c)  h = Cast <to = 10> (t)  y = MatMul (h, wd)", []),
+        ("c = Cast <to = 1> (d)  t = Slice (c, n, m)  h = Cast <to = 10> (t)  y = MatMul (h, wd)", [between("c")]),
+        ("c = Cast <to = 1> (d)  h = Cast <to = 16> (c)  y = MatMul (h, wd)", [between("c")]),
+        ("c = Cast <to = 1> (d)  y = MatMul (c, wd)  h = Cast <to = 10> (y)", [between("c")]),
     ],
 )
 def test_what_stands_between(nodes: str, found: list[str]):
     assert said(model(nodes)) == found
+
+
+@pytest.mark.parametrize(
+    ("behind", "found"),
+    [
+        ("Cast <to = 10> (p)", []),
+        ("Cast <to = 16> (p)", [between("c", consumer="MatMul -> p"), between("e", consumer="MatMul -> p")]),
+        ("Neg (p)", [between("c", consumer="MatMul -> p"), between("e", consumer="MatMul -> p")]),
+    ],
+)
+def test_casts_around_the_whole_layer_cost_nothing(behind: str, found: list[str]):
+    """TensorRT for RTX multiplies codes and makes float16."""
+    both = "c = Cast <to = 1> (d)  v = DequantizeLinear (w, s)  e = Cast <to = 1> (v)  p = MatMul (c, e)"
+    assert said(model(f"{both}  y = {behind}")) == found
 
 
 def test_the_dq_makes_float32_of_the_same_scale():
