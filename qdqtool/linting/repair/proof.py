@@ -219,12 +219,16 @@ def _varies(run: Run) -> bool:
 
 
 def _digest(arrays: Iterable[Array]) -> bytes:
-    """Return a digest of the types, shapes and bits of arrays; the sign of zeros is ignored."""
+    """Return a digest of the types, shapes and bits of arrays; the sign of zeros is ignored.
+
+    Half precision is read as float32, which holds the same values: a fix may move values in another type.
+    """
     found = hashlib.blake2b()
     for array in arrays:
-        plain = array + 0.0 if array.dtype.kind == "f" else array
-        found.update(f"{array.dtype} {array.shape}".encode())
-        found.update(np.ascontiguousarray(plain).astype(array.dtype).tobytes())
+        wide = array.astype(np.float32) if array.dtype.name in {"float16", "bfloat16"} else array
+        plain = wide + 0.0 if wide.dtype.kind == "f" else wide
+        found.update(f"{wide.dtype} {array.shape}".encode())
+        found.update(np.ascontiguousarray(plain).astype(wide.dtype).tobytes())
     return found.digest()
 
 

@@ -65,6 +65,16 @@ def test_an_equal_change_is_proven_by_the_tensors_next_to_it() -> None:
     assert proof.words("4 samples") == "outputs and 1 tensor next to the change are bit-equal on 4 samples"
 
 
+def test_values_that_are_moved_in_half_precision_are_the_same_values() -> None:
+    def pool(before: str, kind: int) -> Model:
+        text = f"""<ir_version: 10, opset_import: ["": 21]> g (float16[1,1,4] x) => (float16[1,1,3] y) {{
+            f = Cast <to = {kind}> (x) m = MaxPool <kernel_shape = [2]> ({before}) y = Cast <to = 10> (m) }}"""
+        return Model(onnx.parser.parse_model(text))
+
+    assert prove(pool("f", 1), pool("x", 1)).problem is None
+    assert prove(pool("x", 1), pool("f", 16)).outputs == "output 'y' differs on sample 0"
+
+
 @pytest.fixture
 def equal_samples(tmp_path: Path) -> DataRequest:
     np.savez(tmp_path / "d.npz", x=np.tile(np.float32([1, 1, 1, 2]), (3, 1)))
