@@ -43,20 +43,20 @@ class Source:
 
 def node_tests(folder: Path) -> Iterator[Source]:
     """Yield ONNX's own examples of its operators, with the values that they feed."""
-    for number, (name, model, fed) in enumerate(_examples()):
+    for number, (name, model, fed) in enumerate(examples()):
         values = {key: [int(each) for each in array.reshape(-1)] for key, array in fed.items()}
         yield Source("node tests", name, _saved(model, folder / f"{number}.onnx"), values)
 
 
 def stored_inputs(folder: Path) -> Iterator[Source]:
     """Yield those examples that are fed with integers, with these stored as constants, as exporters do."""
-    for number, (name, model, fed) in enumerate(_examples()):
+    for number, (name, model, fed) in enumerate(examples()):
         if fed and len(fed) < len(model.graph.input):
-            stored = _with_stored(model, fed)
+            stored = with_stored(model, fed)
             yield Source("node tests, integers stored", name, _saved(stored, folder / f"{number}.onnx"))
 
 
-def _examples() -> Iterator[tuple[str, onnx.ModelProto, dict[str, Array]]]:
+def examples() -> Iterator[tuple[str, onnx.ModelProto, dict[str, Array]]]:
     """Yield the examples with their small integer inputs."""
     from onnx.backend.test.case.node import collect_testcases
 
@@ -75,7 +75,7 @@ def _examples() -> Iterator[tuple[str, onnx.ModelProto, dict[str, Array]]]:
             yield case.name, case.model, small
 
 
-def _with_stored(example: onnx.ModelProto, arrays: Mapping[str, Array]) -> onnx.ModelProto:
+def with_stored(example: onnx.ModelProto, arrays: Mapping[str, Array]) -> onnx.ModelProto:
     """A copy: onnx gives the same objects to everyone in the process who asks for its examples."""
     model = onnx.ModelProto()
     model.CopyFrom(example)

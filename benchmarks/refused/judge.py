@@ -26,6 +26,7 @@ class Judged:
         errors: Errors of the parser, as ``builders/parsing.py`` records them.
         further: Those of further nodes.
         log: Severities and messages of the builder's errors.
+        layers: The layer dump, if the request has ``layers``.
         end: How the process ended where the model ended it: a signal, or ``timeout``.
     """
 
@@ -33,6 +34,7 @@ class Judged:
     errors: list[dict[str, Any]] = field(default_factory=list)
     further: list[dict[str, Any]] = field(default_factory=list)
     log: list[tuple[str, str]] = field(default_factory=list)
+    layers: str = ""
     end: str = ""
 
 

@@ -1,7 +1,8 @@
 """The child process that parses and builds models, one after another: requests and answers are lines of JSON.
 
 Run as ``python -m benchmarks.refused.judge_child MODULE``. An answer line has what is known so far, so that a crash
-leaves it: ``errors`` and ``further`` of the parser, ``stage``, the builder's ``log``, and ``done`` at the end.
+leaves it: ``errors`` and ``further`` of the parser, ``stage``, the builder's ``log``, ``layers`` (the layer dump, if
+the request has ``layers``), and ``done`` at the end.
 """
 
 import importlib
@@ -42,7 +43,8 @@ def _answer(trt: Any, builder: Any, log: Any, request: dict[str, Any], answers: 
     log.errors.clear()
     config = _configured(trt, builder, network, request)
     engine = builder.build_serialized_network(network, config) if config is not None else None
-    _say(answers, stage="built" if engine is not None else "build", log=log.errors, done=True)
+    layers = {"layers": log.layers} if "layers" in request else {}
+    _say(answers, stage="built" if engine is not None else "build", log=log.errors, **layers, done=True)
 
 
 def _configured(trt: Any, builder: Any, network: Any, request: dict[str, Any]) -> Any | None:
@@ -76,10 +78,13 @@ def _make_log(trt: Any) -> Any:
         def __init__(self) -> None:
             trt.ILogger.__init__(self)
             self.errors: list[tuple[str, str]] = []
+            self.layers = ""
 
         def log(self, severity: Any, message: str) -> None:
             if "ERROR" in severity.name:
                 self.errors.append((severity.name, message))
+            elif message.startswith("Layers:"):
+                self.layers = message
 
     return Log()
 

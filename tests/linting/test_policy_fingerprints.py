@@ -26,6 +26,7 @@ WITHOUT_DEGREES = {
     "QL315": "a type and a granularity",
     "QL316": "a type",
     "QL317": "a shape",
+    "QL319": "a type",
     "QM614": "an opset that ONNX does not have",
     "QM901": "a code",
     "QP103": "a type",
