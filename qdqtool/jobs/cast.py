@@ -7,7 +7,7 @@ from pathlib import Path
 
 from qdqtool.accuracy.checking.check_values import feeds_of, recorded_preprocessing, with_values
 from qdqtool.accuracy.report import Accuracy
-from qdqtool.accuracy.search.half_search import HalfRequest, convert_within
+from qdqtool.accuracy.search.half_search import HalfRequest, HalfSearch, convert_within
 from qdqtool.errors import GateError, UsageError
 from qdqtool.models.graph.index.growth import require_bounded
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -21,7 +21,7 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.report import Sizes, WrittenModelReport
 from qdqtool.models.options import ExternalData, HalfType
 from qdqtool.models.running.loadable import require_loadable
-from qdqtool.models.transforms.half import HalfConversion, NodeId
+from qdqtool.models.transforms.half import HalfConversion
 from qdqtool.models.transforms.inline_functions import inline_called
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.options import Speech, Values, build
@@ -73,7 +73,8 @@ class CastReport(WrittenModelReport):
         external_data: The data file of the output, if any.
         high_precision: The conversion, and the nodes that stay float32 with the reasons.
         min_sqnr_db: The SQNR in dB that every output keeps; None if outputs only have to be finite.
-        accuracy: The outputs of the result against those of the model.
+        accuracy: The outputs of the result against those of the model without its Q/DQ.
+        before_db: The SQNR of the worst output of the model against the model without its Q/DQ; None without Q/DQ.
         data: The samples.
         opset_before: The opset of the input model.
         opset_after: The opset of the output.
@@ -86,6 +87,7 @@ class CastReport(WrittenModelReport):
     high_precision: HighPrecisionReport
     min_sqnr_db: float | None
     accuracy: Accuracy
+    before_db: float | None
     data: DataDescription
     opset_before: int
     opset_after: int
@@ -135,8 +137,8 @@ def cast_model(
     if options.to is HalfType.BF16:
         source = upgrade_opset(source, OPSET_OF_BFLOAT16).model
     options.selection.matches(ModelIndex.of(source).view)
-    half, feeds, accuracy, kept = _decide(source, options, request)
-    done = half.convert(source, kept)
+    found, feeds = _search(source, options, request)
+    done = found.request.convert(source, found.kept)
     require_loadable(done.model, given)
     written = with_metadata(done.model, {HIGH_PRECISION_KEY: options.to.value})
     saved = save_model(written, output, external_data=options.external_data)
@@ -149,10 +151,11 @@ def cast_model(
             nodes=done.report.nodes,
             kept=done.report.kept,
             casts=done.report.casts,
-            measured=len(half.measured),
+            measured=len(found.request.measured),
         ),
-        min_sqnr_db=half.limit_db,
-        accuracy=accuracy,
+        min_sqnr_db=found.request.limit_db,
+        accuracy=found.accuracy,
+        before_db=found.before_db,
         data=feeds.description,
         opset_before=given.default_opset(),
         opset_after=done.model.default_opset(),
@@ -160,32 +163,32 @@ def cast_model(
     )
 
 
-def _decide(
-    source: Model, options: CastOptions, request: DataRequest
-) -> tuple[HalfRequest, Feeds, Accuracy, frozenset[NodeId]]:
-    """Return the conversion, the samples, the accuracy of the result, and the nodes that stay float32 for it."""
+def _search(source: Model, options: CastOptions, request: DataRequest) -> tuple[HalfSearch, Feeds]:
     request = replace(request, options=replace(request.options, recorded=recorded_preprocessing((source, None))))
     model, _, request = with_values(source, None, request)
     feeds = feeds_of(ModelIndex.of(model), None, request, {})
     require_bounded(model, feeds.description.shapes)
     split = split_samples(len(feeds))
     choosing, is_real = split.choosing_of(feeds), feeds.description.seed is None
+    is_default = is_real and options.min_sqnr_db is None
     half = HalfRequest(
         half=options.to,
-        limit_db=DEFAULT_SQNR_DB[options.to] if is_real and options.min_sqnr_db is None else options.min_sqnr_db,
+        limit_db=DEFAULT_SQNR_DB[options.to] if is_default else options.min_sqnr_db,
+        is_default=is_default,
         measured=measure_magnitudes(model, choosing),
         refuse=lambda node: "" if (why := options.selection.refusal(node)) is None else why.text,
     )
     _require_work(half.convert(model).report, model, options.to)
     with FloatRuns(optimized=False) as runs:
-        accuracy, kept = convert_within(model, half, MeasuringData(feeds=choosing), measuring_part(feeds, split), runs)
-    if not half.convert(model, kept).report.nodes:
-        least = "is finite" if half.limit_db is None else f"keeps {half.limit_db:g} dB"
+        found = convert_within(model, half, MeasuringData(feeds=choosing), measuring_part(feeds, split), runs)
+    if not found.request.convert(model, found.kept).report.nodes:
+        limit = found.request.limit_db
+        least = "is finite" if limit is None else f"keeps {limit:g} dB"
         raise GateError(
             f"no node can compute in {options.to.onnx_name} such that every output {least}",
             hint="a lower limit, `--min-sqnr DB`; or bfloat16, which has the range of float32: `--to bf16`",
         )
-    return half, feeds, accuracy, kept
+    return found, feeds
 
 
 def _require_work(done: HalfConversion, model: Model, half: HalfType) -> None:

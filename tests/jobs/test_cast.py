@@ -117,8 +117,23 @@ def test_pairs_of_onnx_runtime_keep_scales_and_codes(tmp_path: Path) -> None:
     assert report.high_precision.nodes == 2
     assert pairs(written) == pairs(quantized)
     assert {types_of(written)[name] for name in convolved(written)} == {"FLOAT16"}
+    assert report.before_db is not None
     assert report.accuracy.outputs[0].sqnr_db is not None
-    assert report.accuracy.outputs[0].sqnr_db > 40
+    assert report.accuracy.outputs[0].sqnr_db > report.before_db - 0.5
+    with pytest.raises(GateError, match="every output keeps 60 dB"):
+        cast_model(quantized, SAMPLES, min_sqnr=60)
+
+
+@pytest.mark.parametrize(("outer", "is_rounded"), [(0.03, True), (1e-5, False)])
+def test_scales_of_packed_weights_are_rounded_unless_they_are_tiny(outer: float, is_rounded: bool) -> None:
+    """TensorRT fuses int4 weights with scales of the type of the data."""
+    text = """<ir_version: 10, opset_import: ["": 21]> g (float[2, 4] x) => (float[2, 2] y)
+      <int4[4, 2] w = {1, 2, 3, 4}, float[2, 2] s = {S, S, S, S}> {
+        d = DequantizeLinear <axis = 0, block_size = 2> (w, s) m = MatMul (x, d) y = Tanh (m) }"""
+    model = parser.parse_model(text.replace("S,", f"{outer},").replace("S}", f"{outer}}}"))
+    written = made(cast_model(model, [{"x": RNG.normal(size=(2, 4)).astype(np.float32)} for _ in range(8)]))
+    casts = [node.input[0] for node in written.graph.node if node.op_type == "Cast"]
+    assert ("d" not in casts, types_of(written)["d"] == "FLOAT16") == (is_rounded, is_rounded)
 
 
 def pairs(model: onnx.ModelProto) -> list[tuple[str, list[float], list[float]]]:

@@ -8,16 +8,18 @@ measured.
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from qdqtool.accuracy.checking.accuracy import MeasuredModel, measure_accuracy
 from qdqtool.accuracy.report import Accuracy
 from qdqtool.accuracy.search.accuracy_goal import worst_db
+from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.options import HalfType
 from qdqtool.models.plan import QuantPlan
 from qdqtool.models.transforms.half import HalfConversion, NodeId, convert_to_half
+from qdqtool.models.transforms.strip import strip_from
 from qdqtool.models.transforms.taps import TensorKey
 from qdqtool.numerics.noise import WORST_DB
 from qdqtool.quantization.statistics.float_runs import FloatRuns
@@ -36,6 +38,9 @@ MARGIN_DB, MOST_DB = 0.3, 6.0
 """A result that misses the SQNR on other samples raises the target by the missing dB, at most the second number, and
 the first."""
 
+LOSS_DB = 0.5
+"""By default, the SQNR of a model with Q/DQ may fall by this much."""
+
 _Part = tuple[NodeId, ...]
 
 Probe = Callable[[frozenset[NodeId]], float]
@@ -48,15 +53,23 @@ class HalfRequest:
 
     Attributes:
         half: The type that replaces float32.
-        limit_db: The SQNR in dB that every output keeps against the given model; None if finite outputs are enough.
+        limit_db: The SQNR in dB that every output keeps; None if finite outputs are enough.
+        is_default: Whether the limit may be lowered for a model whose Q/DQ already cost more.
         measured: The largest finite magnitude of tensors, by scope and name.
         refuse: Returns why a node must stay float32, or "" if it may be half precision.
     """
 
     half: HalfType
     limit_db: float | None
+    is_default: bool
     measured: Mapping[TensorKey, float]
     refuse: Callable[[NodeView], str]
+
+    def below(self, before_db: float) -> "HalfRequest":
+        """Return the request with a default limit of at most :data:`LOSS_DB` below the SQNR of a model with Q/DQ."""
+        if self.limit_db is None or not self.is_default:
+            return self
+        return replace(self, limit_db=min(self.limit_db, before_db - LOSS_DB))
 
     def convert(
         self, model: Model, kept: frozenset[NodeId] = frozenset(), *, saves_casts: bool = True
@@ -71,40 +84,72 @@ class HalfRequest:
         return convert_to_half(model, self.half, self.measured, refuse, saves_casts=saves_casts)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HalfSearch:
+    """A conversion in which every output keeps the limit.
+
+    Attributes:
+        request: The conversion, with the limit that was kept.
+        kept: The nodes that stay float32 for the limit.
+        accuracy: The outputs against those of the model without its Q/DQ.
+        before_db: The SQNR in dB of the worst output before the conversion; None for a model without Q/DQ.
+    """
+
+    request: HalfRequest
+    kept: frozenset[NodeId]
+    accuracy: Accuracy
+    before_db: float | None
+
+
 def convert_within(
     model: Model, request: HalfRequest, choosing: MeasuringData, measuring: MeasuringData, runs: FloatRuns
-) -> tuple[Accuracy, frozenset[NodeId]]:
-    """Return the accuracy of a conversion that keeps the limit, and the nodes that stay float32 for it.
+) -> HalfSearch:
+    """Find the nodes that stay float32 so that every output keeps the limit.
+
+    Outputs are compared with those of the model without its Q/DQ. Two forms of one quantized model differ by more: a
+    value between two codes is rounded up in one form and down in the other.
 
     Args:
         model: The model with float32 nodes.
         request: The conversion.
         choosing: The samples to choose nodes with; the first :data:`SAMPLES` are run.
         measuring: The samples that the result is measured on.
-        runs: Runs the model.
+        runs: Runs the model without its Q/DQ.
 
     Raises:
         UsageError: The model or the result cannot be run, or no output can be compared.
     """
-    few = MeasuringData(feeds=choosing.feeds.first(SAMPLES))
+    few, reference, before = MeasuringData(feeds=choosing.feeds.first(SAMPLES)), model, None
+    if ModelIndex.of(model).qdq.nodes:
+        reference = strip_from(model).model
+        before = _worst(_compared(reference, model, measuring, runs))
+        request = request.below(before)
     target = limit = -WORST_DB if request.limit_db is None else request.limit_db
     computing = request.convert(model).report.computing
 
     def measure(kept: frozenset[NodeId], data: MeasuringData, *, saves_casts: bool = True) -> float:
         after = request.convert(model, kept, saves_casts=saves_casts).model
-        accuracies.append(measure_accuracy(model, MeasuredModel(make=lambda: after, plan=QuantPlan(())), data, runs))
-        found = worst_db(accuracies[-1])
-        return math.inf if found is None else found
+        accuracies.append(_compared(reference, after, data, runs))
+        return _worst(accuracies[-1])
 
     kept, accuracies = frozenset[NodeId](), list[Accuracy]()
     while True:
         worst = measure(kept, measuring)
         if worst >= limit or len(kept) == len(computing):
-            return accuracies[-1], kept
+            return HalfSearch(request=request, kept=kept, accuracy=accuracies[-1], before_db=before)
         # A light node alone would stay float32 to save Casts, and show no noise.
         kept, found = find_kept(computing, target, lambda kept: measure(kept, few, saves_casts=False))
         if math.isfinite(found):
             target = max(target, found) + min(limit - worst, MOST_DB) + MARGIN_DB
+
+
+def _compared(reference: Model, model: Model, data: MeasuringData, runs: FloatRuns) -> Accuracy:
+    return measure_accuracy(reference, MeasuredModel(make=lambda: model, plan=QuantPlan(())), data, runs)
+
+
+def _worst(accuracy: Accuracy) -> float:
+    found = worst_db(accuracy)
+    return math.inf if found is None else found
 
 
 def find_kept(nodes: Sequence[NodeId], limit_db: float, probe: Probe) -> tuple[frozenset[NodeId], float]:

@@ -11,7 +11,10 @@ def render(report: CastReport, console: Console) -> None:
     """Print what computes in half precision, what does not and why, the accuracy, and the written file."""
     print_high_precision(report.high_precision, console)
     print_opset(report.opset_before, report.opset_after, console)
-    print_accuracy(report.accuracy, console, "model before")
+    has_pairs = report.before_db is not None
+    print_accuracy(report.accuracy, console, "model without Q/DQ" if has_pairs else "model before")
+    if has_pairs:
+        console.print(f"  before     worst output: {report.before_db:.1f} dB")
     if report.data.seed is not None:
         console.print("note     real data may have larger values than random inputs: `--data DATA`", style="yellow")
     print_files(report.output, report.external_data, report.sizes, console)

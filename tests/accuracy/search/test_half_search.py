@@ -79,13 +79,13 @@ def converted(text: str, limit_db: float | None) -> tuple[Accuracy, set[str]]:
     rng = np.random.default_rng(1)
     samples: list[dict[str, Array]] = [{"x": rng.normal(size=(1, 8)).astype(np.float32)} for _ in range(10)]
     feeds = open_feeds(model, FileData(path=hold_data(samples)))
-    request = HalfRequest(half=HalfType.FP16, limit_db=limit_db, measured={}, refuse=lambda _: "")
+    request = HalfRequest(half=HalfType.FP16, limit_db=limit_db, is_default=False, measured={}, refuse=lambda _: "")
     with FloatRuns(optimized=False) as runs:
         chosen, other = MeasuringData(feeds=feeds.first(6)), MeasuringData(feeds=feeds.only(range(6, 10)))
-        accuracy, kept = convert_within(model, request, chosen, other, runs)
-    written = request.convert(model, kept).model.proto
+        found = convert_within(model, request, chosen, other, runs)
+    written = request.convert(model, found.kept).model.proto
     onnx.checker.check_model(written, full_check=True)
-    return accuracy, {name for _, (name,) in kept}
+    return found.accuracy, {name for _, (name,) in found.kept}
 
 
 def test_a_difference_of_close_numbers_stays_float32_with_the_node_in_front() -> None:

@@ -59,6 +59,7 @@ def convert_to_half(
 
     Inputs and outputs of the model, of local functions and of subgraphs keep their types. The scale of a
     converted Q or DQ gets the type too, if its values are exact in it; otherwise the pair stays float32 between Casts.
+    Scales of stored codes below 8 bits are rounded, because TensorRT fuses only those of the data's type.
 
     Args:
         model: The model; it is not changed. Below opset 19, every pair stays float32.

@@ -20,6 +20,7 @@ from qdqtool.models.transforms.half.magnitudes import (
 )
 from qdqtool.models.transforms.half.operands import Operands, TypeRule, is_float32, operands_of
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
+from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import BFLOAT16, FLOAT16
 
 _INTEGERS = frozenset(value for name, value in TensorProto.DataType.items() if name.startswith(("INT", "UINT")))
@@ -94,7 +95,7 @@ class Decisions:
     infinity_constants: InfinityConstants
     kept: dict[NodeView, str] = field(default_factory=dict)
     returned: frozenset[Value] = frozenset()
-    _exact: dict[Value, bool] = field(default_factory=dict)
+    _known: dict[Value, tuple[bool, bool]] = field(default_factory=dict)
 
     def computing(self) -> Iterator[NodeView]:
         """Return every node whose own type must be decided."""
@@ -130,16 +131,30 @@ class Decisions:
         if node.scope.opset < FIRST_OPSET_WITH_HALF_PAIRS:
             return False
         if self.is_stored(entry.scale) and not self.index.qdq.makes_scales(entry):
-            return self._is_exact(entry.scale)
+            return self._fits(entry.scale, rounded=self._is_packed_weight(entry))
         return node.scope.opset >= FIRST_OPSET_WITH_MIXED_PAIRS
 
-    def _is_exact(self, scale: Value) -> bool:
-        """Return whether half precision represents a stored scale exactly: the codes of a pair hold for its scale."""
-        if scale not in self._exact:
+    def _is_packed_weight(self, entry: QdqNode) -> bool:
+        """Return whether a DQ reads stored codes below 8 bits: TensorRT takes their scales in the type of the data."""
+        fmt = formats.by_onnx_type(entry.quantized_type or 0)
+        packed = fmt is not None and fmt.bits < 8
+        return packed and not entry.is_quantize and entry.data is not None and self.index.is_constant(entry.data)
+
+    def _fits(self, scale: Value, *, rounded: bool) -> bool:
+        """Return whether a stored scale is exact in half precision: the codes of a pair hold for its scale.
+
+        Args:
+            scale: The scale.
+            rounded: Whether it may also be rounded as any weight, to a normal number.
+        """
+        if scale not in self._known:
             array = self.index.constants.array(scale)
             assert array is not None
-            self._exact[scale] = np.array_equal(array.astype(DTYPES[self.half]).astype(array.dtype), array)
-        return self._exact[scale]
+            half = array.astype(DTYPES[self.half]).astype(array.dtype)
+            normal = (np.abs(half) >= self.half.normal) & (np.abs(half) <= self.half.finite)
+            self._known[scale] = np.array_equal(half, array), bool(np.all(normal))
+        is_exact, is_normal = self._known[scale]
+        return is_exact or (rounded and is_normal)
 
     def _has_half_scale(self, entry: QdqNode) -> bool:
         """Return whether a computed scale becomes half precision: that of a DQ with such an output, or of its Q."""

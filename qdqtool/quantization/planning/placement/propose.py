@@ -93,8 +93,13 @@ def origin(value: Value) -> Value:
 
 
 def reads_codes(value: Value | None) -> bool:
-    """Return whether a tensor comes from a DQ, directly or through operators that only move values."""
-    return value is not None and is_dequantized(origin(value))
+    """Return whether a tensor comes from a DQ, directly or through Casts and operators that only move values."""
+    while value is not None:
+        value = origin(value)
+        if is_dequantized(value):
+            return True
+        value = value.producer.input(0) if value.producer is not None and value.producer.is_op("Cast") else None
+    return False
 
 
 def quantized_products(index: ModelIndex) -> list[NodeView]:
