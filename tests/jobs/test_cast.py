@@ -63,6 +63,8 @@ def test_a_limit_decides_and_one_that_nothing_keeps_writes_nothing(tmp_path: Pat
     with pytest.raises(GateError, match="no node can compute in float16 such that every output keeps 200 dB"):
         cast_model(conv_model(), SAMPLES, tmp_path / "o.onnx", min_sqnr=200)
     assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UsageError, match="--min-sqnr nan is no accuracy"):
+        cast_model(conv_model(), SAMPLES, min_sqnr=float("nan"))
     some = cast_model(conv_model(), SAMPLES, min_sqnr=68)
     assert some.high_precision.nodes == 2
     assert "float16 it would make an output miss the limit of 68 dB" in str(some.high_precision.kept)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from qdqtool.accuracy.checking.accuracy import MeasuredModel, measure_accuracy
 from qdqtool.accuracy.report import Accuracy
-from qdqtool.accuracy.search.accuracy_goal import worst_db
+from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal, worst_db
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.model import Model, Transformed
@@ -64,6 +64,10 @@ class HalfRequest:
     is_default: bool
     measured: Mapping[TensorKey, float]
     refuse: Callable[[NodeView], str]
+
+    def __post_init__(self) -> None:
+        if self.limit_db is not None:
+            AccuracyGoal(min_sqnr_db=self.limit_db).validate(has_metric=False)
 
     def below(self, before_db: float) -> "HalfRequest":
         """Return the request with a default limit of at most :data:`LOSS_DB` below the SQNR of a model with Q/DQ."""
