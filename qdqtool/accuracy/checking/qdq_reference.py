@@ -162,9 +162,7 @@ def _compare_dequantize(check: NodeCheck, actual: Array, read: Read, quantizer: 
 
 def _count_own(check: NodeCheck, actual: Array, read: Read, quantizer: QdqNode | None) -> None:
     check.elements += actual.size
-    if quantizer is not None and check.entry.data is not None:
-        q = read(check.entry.data)
-        assert q is not None
+    if quantizer is not None and check.entry.data is not None and (q := read(check.entry.data)) is not None:
         _compare_pair(check, actual, q, quantizer, read)
 
 

@@ -220,9 +220,9 @@ class EvaluatedNode:
         node: Its label.
         op_type: Its operator.
         graph: Its scope; empty for the main graph.
-        evaluated_by: ``qdqtool`` for qdqtool; ``onnxruntime-float32`` for a node that computes in bfloat16: it ran
-            in float32, and its result was rounded to bfloat16.
+        evaluated_by: ``qdqtool``, or ``onnxruntime-float32`` for a node in half precision that ran in float32.
         reason: The reason.
+        type: ``bfloat16`` or ``float16``, the type that the results were rounded to; empty if qdqtool evaluated it.
     """
 
     node: str
@@ -230,6 +230,7 @@ class EvaluatedNode:
     graph: str
     evaluated_by: str
     reason: str
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

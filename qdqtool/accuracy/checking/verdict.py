@@ -65,10 +65,9 @@ def _evaluated(job: CheckJob) -> Iterator[EvaluatedNode]:
     for own in job.split.own.values():
         yield _evaluated_by("qdqtool", own.node, own.reason)
     for node in job.index.view.nodes():
-        half = job.split.widened.get((node.scope.path, node.key))
-        if half is not None:
-            reason = f"ONNX Runtime computes it in float32; the result is rounded to {type_name(half)}"
-            yield _evaluated_by("onnxruntime-float32", node, reason)
+        if half := job.split.widened.get((node.scope.path, node.key)):
+            found = _evaluated_by("onnxruntime-float32", node, "ONNX Runtime computes it in float32")
+            yield replace(found, type=type_name(half))
 
 
 def _evaluated_by(evaluator: str, node: NodeView, reason: str) -> EvaluatedNode:

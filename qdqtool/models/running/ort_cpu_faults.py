@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from qdqtool.numerics.affine import quantize
-from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, FLOAT64, Array
+from qdqtool.numerics.dtypes import BFLOAT16, FLOAT16, FLOAT32, FLOAT64, Array
 from qdqtool.numerics.granularity import Granularity, expand
 from qdqtool.numerics.number_format import NumberFormat
 
@@ -70,7 +70,9 @@ def expected_codes(call: QuantizeCall) -> Expected:
     if zero is not None and call.fmt.zero_point == "zero" and np.any(zero.astype(FLOAT32) != 0):
         zero = None
         faults[IGNORED_ZERO_POINT] = int(call.x.size)
-    codes = _codes(call, zero, FLOAT32)
+    # A session rounds quotients to bfloat16 where all elements have one scale.
+    is_rounded = call.scale.dtype == BFLOAT16 and call.scale.size == 1 and call.precision in {None, BFLOAT16}
+    codes = _codes(call, zero, BFLOAT16 if is_rounded else FLOAT32)
     if call.scale.dtype != FLOAT32 or call.precision not in {None, FLOAT32}:
         changed = int(np.count_nonzero(_codes(call, zero, call.precision) != codes))
         if changed:

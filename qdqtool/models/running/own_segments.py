@@ -13,7 +13,13 @@ from qdqtool.models.graph.index.view import DEFAULT_DOMAINS
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import MAIN, ScopePath, body_path, function_path, node_bodies
 from qdqtool.models.running.ort_cpu import Session
-from qdqtool.models.running.own_support import ABSENT_TYPES, NEWEST_OPSET, EvaluatorSplit, OwnNode
+from qdqtool.models.running.own_support import (
+    ABSENT_TYPES,
+    NEWEST_OPSET,
+    EvaluatorSplit,
+    OwnNode,
+    divides_in_bfloat16,
+)
 from qdqtool.models.targets import type_name
 from qdqtool.models.transforms.opset import NEWEST_IR
 from qdqtool.models.transforms.taps import READABLE_AS
@@ -216,11 +222,7 @@ class _Builder:
     def _add(self, container: Container, node: onnx.NodeProto, path: ScopePath, widened: dict[str, str]) -> None:
         """Add a node to a scope, with Casts around it, or around nodes of its subgraphs, if they run in float32.
 
-        Args:
-            container: The scope in the part.
-            node: The node.
-            path: The path of the scope.
-            widened: By half-precision tensor, its float32 form in this scope or around it; new forms are added.
+        ``widened`` has the float32 form of each half-precision tensor, in this scope or around it; forms are added.
         """
         copy = container.node.add()
         copy.CopyFrom(node)
@@ -229,24 +231,44 @@ class _Builder:
         for name, body in node_bodies(copy):
             self._rebuild(body, body_path(path, node, name), dict(widened))
         half = self._split.widened.get((path, tuple(node.output)))
-        if half is None:
-            return
-        container.node.pop()
+        if half is not None:
+            container.node.pop()
+            self._add_widened(container, copy, path, half, widened)
+
+    def _add_widened(
+        self, container: Container, node: onnx.NodeProto, path: ScopePath, half: int, widened: dict[str, str]
+    ) -> None:
+        rounded = {index: node.output[index] for index in self._positions(half, path, node.output)}
         for index in self._positions(half, path, node.input):
             name = node.input[index]
             if name not in widened:
                 widened[name] = self._fresh(name, "float32")
                 self._cast(container, name, widened[name], TensorProto.FLOAT)
-            copy.input[index] = widened[name]
-        rounded = self._positions(half, path, node.output)
-        for index in rounded:
-            copy.output[index] = self._fresh(node.output[index], "float32")
-        for attribute in copy.attribute:
+            node.input[index] = widened[name]
+        if half == TensorProto.BFLOAT16 and node.op_type == "QuantizeLinear":
+            self._round_quotients(container, node, path)
+        for index, name in rounded.items():
+            node.output[index] = self._fresh(name, "float32")
+        for attribute in node.attribute:
             if attribute.name in _TYPE_ATTRIBUTES and attribute.i == half:
                 attribute.i = TensorProto.FLOAT
-        container.node.append(copy)
-        for index in rounded:
-            self._cast(container, copy.output[index], node.output[index], half)
+        container.node.append(node)
+        for index, name in rounded.items():
+            self._cast(container, node.output[index], name, half)
+
+    def _round_quotients(self, container: Container, node: onnx.NodeProto, path: ScopePath) -> None:
+        """Let a Q read quotients that are rounded to bfloat16, as ONNX defines it, with a scale of one."""
+        view = self._split.index.view.scope(path).values[node.output[0]].producer
+        if view is None or not divides_in_bfloat16(view, self._split.index):
+            return
+        quotient, rounded, data, one = (
+            self._fresh(node.output[0], name) for name in ("quotient", "rounded", "x", "one")
+        )
+        container.node.append(helper.make_node("Div", node.input[:2], [quotient], name=quotient))
+        self._cast(container, quotient, rounded, TensorProto.BFLOAT16)
+        self._cast(container, rounded, data, TensorProto.FLOAT)
+        container.node.append(helper.make_node("Constant", [], [one], name=one, value_float=1.0))
+        node.input[:2] = [data, one]
 
     def _rebuild(self, container: Container, path: ScopePath, widened: dict[str, str]) -> None:
         """Add the nodes of a subgraph or function again, with the Casts that they need."""

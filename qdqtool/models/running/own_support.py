@@ -33,6 +33,8 @@ ABSENT_TYPES = frozenset(
 )
 """Types that ONNX Runtime does not know at all: a tensor of such a type must not enter a session."""
 
+_BYTES = frozenset({TensorProto.INT8, TensorProto.UINT8, TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E5M2})
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OwnNode:
@@ -76,7 +78,7 @@ def plan_split(index: ModelIndex, profile: Profile = Profile.SEMANTIC) -> Evalua
     own = {
         entry.node.key: OwnNode(entry.node, entry, reason)
         for entry in index.qdq.nodes
-        if entry.node.scope is main and (reason := why_unsupported(entry, index))
+        if entry.node.scope is main and (reason := why_unsupported(entry, index)) and not _is_exact(entry, index)
     }
     own |= {node.key: OwnNode(node, None, why) for node in main.nodes if (why := _why_foreign(node))}
     if ABSENT_TYPES.intersection(known.values()):
@@ -108,6 +110,33 @@ def why_unsupported(entry: QdqNode, index: ModelIndex) -> str | None:
     if entry.is_of_tensorrt:
         return OF_TENSORRT
     return None if entry.node.domain else next(_obstacles(entry, index), None)
+
+
+def _is_exact(entry: QdqNode, index: ModelIndex) -> bool:
+    """Return whether float32 operators and Casts compute a Q or DQ of bfloat16 without a second rounding.
+
+    A product of an 8-bit code with a scale is exact in float32, and its quotients round to bfloat16 as exact ones do. Q
+    and DQ of constants are left to our own core, which evaluates them once.
+    """
+    if entry.data is None or entry.scale is None or entry.is_of_tensorrt or index.is_constant(entry.data):
+        return False
+    real = entry.data if entry.is_quantize else entry.output
+    if {index.elem_type(each) for each in (real, entry.scale) if each is not None} != {TensorProto.BFLOAT16}:
+        return False
+    return _since(entry.node) <= NEWEST_OPSET and (
+        entry.quantized_type in _BYTES
+        and bool(entry.node.attribute("saturate", 1))
+        and (not entry.is_quantize or divides_in_bfloat16(entry.node, index))
+    )
+
+
+def divides_in_bfloat16(node: NodeView, index: ModelIndex) -> bool:
+    """Return whether a QuantizeLinear with one scale rounds its quotients to bfloat16."""
+    data, scale = node.input(0), node.input(1)
+    shapes = [index.types.shape(value) if value is not None else None for value in (data, scale)]
+    ranks = [len(shape) if shape is not None else 1 for shape in shapes]
+    is_one = shapes[1] in {(), (1,)} and ranks[1] <= ranks[0]
+    return is_one and node.attribute("precision", 0) in {0, TensorProto.BFLOAT16}
 
 
 def _why_foreign(node: NodeView) -> str | None:

@@ -1,5 +1,6 @@
 """Rows and blocks of a check: outputs and quantized tensors compared with the float model. Return gates as findings."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -45,6 +46,16 @@ TENSORS: Columns[BoundaryResult] = {
 def data_origin(data: DataDescription) -> str:
     """Return the source of samples, in words."""
     return f"random inputs, seed {data.seed}" if data.seed is not None else data.source
+
+
+def evaluators(report: CheckReport) -> list[str]:
+    """Return the numbers of nodes that ONNX Runtime did not run unchanged, with the reasons, in words."""
+    own = Counter(found.reason for found in report.evaluated if not found.type)
+    half = Counter(found.type for found in report.evaluated if found.type)
+    return [
+        *(f"{plural(count, 'node')} by qdqtool ({reason})" for reason, count in own.items()),
+        *(f"{plural(count, f'{name} node')} ran in float32, rounded after each node" for name, count in half.items()),
+    ]
 
 
 def worst_words(worst: WorstOutput) -> str:

@@ -1,7 +1,5 @@
 """The check report for a terminal."""
 
-from collections import Counter
-
 from rich.console import Console
 from rich.text import Text
 
@@ -61,7 +59,7 @@ def _print_setup(report: CheckReport, console: Console) -> None:
         f"{reference.profile}; opset {reference.opset}, IR {reference.ir_version}"
     )
     if report.evaluated:
-        console.print(f"  evaluated  {_evaluators(report)}")
+        console.print(f"  evaluated  {escape('; '.join(check.evaluators(report)))}")
     console.print(f"  options    {options}", style="dim")
     console.print(f"  processor  {escape(reference.cpu)}: {features}", style="dim")
     shapes = ", ".join(f"{escape(name)}:{spell_shape(shape)}" for name, shape in data.shapes.items())
@@ -70,13 +68,6 @@ def _print_setup(report: CheckReport, console: Console) -> None:
     )
     print_preprocessing(data.preprocessing, console)
     print_repeated(data.samples, data.repeated, console)
-
-
-def _evaluators(report: CheckReport) -> str:
-    """Return the number of nodes that ONNX Runtime did not run unchanged, and why, in one line."""
-    by = Counter((found.evaluated_by, found.reason) for found in report.evaluated)
-    parts = (f"{plural(count, 'node')} by {evaluator} ({escape(reason)})" for (evaluator, reason), count in by.items())
-    return "; ".join(parts)
 
 
 def _print_outputs(report: CheckReport, console: Console) -> None:

@@ -59,8 +59,9 @@ def test_inserted_two_level_models_are_checked_against_their_baseline(
     assert 0.4 < weight.max_steps <= 0.51
     assert report.outputs[0].sqnr_db is not None
     assert 10 < report.outputs[0].sqnr_db < 50
-    by = {node.evaluated_by for node in report.evaluated}
-    assert by == ({"qdqtool"} if elem_type == T.FLOAT else {"qdqtool", "onnxruntime-float32"})
+    by = {(node.evaluated_by, node.type) for node in report.evaluated}
+    halves = {T.FLOAT16: "float16", T.BFLOAT16: "bfloat16"}
+    assert by == {("qdqtool", ""), *([("onnxruntime-float32", halves[elem_type])] if elem_type in halves else [])}
 
 
 def test_int8_nodes_beside_fp4_are_still_compared_with_onnxruntime(tmp_path: Path) -> None:
@@ -88,25 +89,27 @@ def test_a_dq_that_does_not_undo_its_q_fails(quantized: int, float_type: int) ->
     assert "'dequant' does not undo 'quant'" in report.failures[0]
 
 
-def test_pairs_of_bfloat16_in_a_branch_run_in_float32_and_are_checked() -> None:
+@pytest.mark.parametrize(("scale", "faults"), [(0.1, []), (np.linspace(0.06, 0.11, 64), [F32_DIVISION])])
+def test_pairs_of_bfloat16_in_a_branch_run_in_float32_and_are_checked(scale: Any, faults: list[str]) -> None:
     model = text_model(
         """
         <ir_version: 11, opset_import: ["": 23]>
-        g (bfloat16[2,64] x) => (bfloat16[2,64] y) <bool c = {1}, bfloat16 s = {15821}, int8 zero = {0}>
+        g (bfloat16[2,64] x) => (bfloat16[2,64] y) <bool c = {1}>
         {
           p = If (c) <
-            then_branch = tb () => (bfloat16[2,64] o)
-              { q = QuantizeLinear (x, s, zero) o = DequantizeLinear (q, s, zero) },
+            then_branch = tb () => (bfloat16[2,64] o) { q = QuantizeLinear (x, s) o = DequantizeLinear (q, s) },
             else_branch = eb () => (bfloat16[2,64] o) { o = Neg (x) }
           >
           y = Relu (p)
         }
-        """
+        """,
+        constant("s", scale, T.BFLOAT16),
     )
+    model.proto.graph.node[0].attribute[0].g.node[0].attribute.append(helper.make_attribute("output_dtype", T.INT8))
     report = check_model(model)
     assert report.passed, report.failures
     assert (report.qdq.total, report.qdq.checked, report.qdq.own) == (2, 2, 0)
-    assert [fault.fault for fault in report.known_faults] == [F32_DIVISION]
+    assert [fault.fault for fault in report.known_faults] == faults
     assert [node.graph for node in report.evaluated] == ["", "p.then_branch", "p.then_branch", "p.else_branch"]
 
 

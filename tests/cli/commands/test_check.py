@@ -10,7 +10,9 @@ import pytest
 from onnx import TensorProto, helper
 from support.command import qdqtool
 from support.qdq import constant, pair_model
-from support.small import make_model
+from support.small import make_model, nodes_of
+
+from qdqtool.numerics.dtypes import BFLOAT16
 
 HOSTILE = "evil\x1b[31m[/bold]\nname"
 
@@ -132,6 +134,41 @@ def test_what_onnxruntime_cannot_run_is_evaluated_by_our_own_core_and_said_so(tm
         ("dequant", "qdqtool"),
     ]
     assert found["qdq"] == {"total": 2, "checked": 0, "own": 2}
+
+
+def test_a_model_of_bfloat16_is_quantized_measured_validated_and_checked(tmp_path: Path) -> None:
+    random = np.random.default_rng(0)
+    weights = {name: random.normal(size=(16, 16)).astype(BFLOAT16) for name in ("w", "v")}
+    nodes = nodes_of("[one] m = MatMul (x, w) [two] r = Relu (m) [three] y = MatMul (r, v)")
+    shape = {"x": (4, 16)}, {"y": (4, 16)}
+    model = make_model(nodes, *shape, weights, opset=21, ir_version=10, elem_type=TensorProto.BFLOAT16)
+    onnx.save(model, tmp_path / "f.onnx")
+    np.savez(tmp_path / "d.npz", x=random.normal(size=(8, 4, 16)).astype(np.float32))
+    given = ("--calib-data", "d.npz")
+    for words in (
+        ("quantize", "f.onnx", "-o", "q.onnx", *given),
+        ("validate", "q.onnx"),
+        ("sensitivity", "f.onnx", *given),
+    ):
+        done = qdqtool(*words, cwd=tmp_path)
+        assert done.code == 0, done.err
+    checked = ("check", "q.onnx", "--baseline", "f.onnx", "--data", "d.npz")
+    done = qdqtool(*checked, cwd=tmp_path)
+    assert done.code == 0, done.out
+    assert "evaluated  2 nodes by qdqtool (ONNX Runtime has no kernel for a scale of type bfloat16)" in done.out
+    assert "7 bfloat16 nodes ran in float32, rounded after each node" in done.out
+    assert "; 4 of 6 Q/DQ nodes checked, 2 evaluated by qdqtool alone" in done.out
+
+    wrong = onnx.load(tmp_path / "q.onnx")
+    next(node for node in wrong.graph.node if node.op_type == "Relu").op_type = "Neg"
+    onnx.save(wrong, tmp_path / "q.onnx")
+    done = qdqtool(*checked, "--output-format", "json", cwd=tmp_path)
+    report = json.loads(done.out)
+    assert done.code == 1
+    assert report["reference"]["path"] == "onnxruntime+qdqtool"
+    assert {gate["name"] for gate in report["gates"] if not gate["passed"]} >= {"structure", "accuracy"}
+    neg = next(node for node in report["evaluated"] if node["op_type"] == "Neg")
+    assert (neg["evaluated_by"], neg["type"]) == ("onnxruntime-float32", "bfloat16")
 
 
 def test_what_nothing_can_run_ends_with_code_4_and_names_the_node(tmp_path: Path) -> None:

@@ -1,19 +1,25 @@
 """Nodes of half-precision types that ONNX Runtime has no kernel for: in float32, rounded after each node."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
-from support.qdq import text_model
+from support.qdq import constant, pair_model, text_model
 from support.small import make_model
 
+from qdqtool.accuracy.checking.qdq_reference import differing
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.options import Profile
 from qdqtool.models.running.observer import Observer
 from qdqtool.models.running.own_evaluator import open_session
 from qdqtool.models.running.own_support import plan_split
+from qdqtool.numerics import formats
+from qdqtool.numerics.affine import fake_quantize
 from qdqtool.numerics.dtypes import BFLOAT16
+from qdqtool.numerics.granularity import PerTensor
 
 T = TensorProto
 X = np.random.default_rng(4).normal(size=(2, 4)).astype(np.float32)
@@ -80,6 +86,45 @@ def test_inner_tensors_of_bodies_are_read_as_float32() -> None:
     assert t.shape == (3, 2, 4)
     assert t[-1].tobytes() == y.astype(np.float32).tobytes()
     assert h.tobytes() == (y * y).astype(np.float32).tobytes()
+
+
+@pytest.mark.parametrize("name", ["int8", "uint8", "float8e4m3fn", "float8e5m2"])
+def test_pairs_of_bfloat16_give_the_bits_of_our_own_core_for_every_value(name: str) -> None:
+    fmt, scale = formats.get(name), np.array(0.1, BFLOAT16)
+    model = pair_model(fmt.onnx_type, float_type=T.BFLOAT16, scale=0.1)
+    split = plan_split(ModelIndex.of(model))
+    assert split is not None
+    assert not split.own
+    x = np.arange(1 << 16, dtype=np.uint16).view(BFLOAT16)
+    with np.errstate(all="ignore"):
+        expected = fake_quantize(x, scale, fmt, PerTensor(), np.zeros((), fmt.dtype))
+        actual = evaluate(model, {"x": x.astype(np.float32)})["y"]
+    assert not differing(actual, expected).any()
+
+
+@pytest.mark.parametrize(
+    ("change", "is_own"),
+    [
+        ({}, False),
+        ({"scale": np.float32([0.1, 0.2])}, True),
+        ({"quantized": T.INT16}, True),
+        ({"precision": T.FLOAT}, True),
+        ({"opset": 28}, True),
+    ],
+)
+def test_other_pairs_of_bfloat16_are_left_to_our_own_core(change: dict[str, Any], is_own: bool) -> None:
+    model = pair_model(change.get("quantized", T.INT8), float_type=T.BFLOAT16)
+    graph = model.proto.graph
+    graph.input[0].type.tensor_type.shape.dim.add(dim_value=2)
+    graph.initializer[0].CopyFrom(constant("s", change.get("scale", 0.1), T.BFLOAT16))
+    for node in graph.node:
+        del node.input[2:]
+    graph.node[0].attribute.append(helper.make_attribute("output_dtype", change.get("quantized", T.INT8)))
+    graph.node[0].attribute.append(helper.make_attribute("precision", change.get("precision", 0)))
+    model.proto.opset_import[0].version = change.get("opset", 23)
+    split = plan_split(ModelIndex.of(model))
+    assert split is not None
+    assert (tuple(graph.node[0].output) in split.own) is is_own
 
 
 @pytest.mark.parametrize("elem_type", [T.FLOAT16, T.BFLOAT16])

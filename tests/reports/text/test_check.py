@@ -63,10 +63,12 @@ def test_session_and_data_are_described():
 
 def test_what_onnxruntime_did_not_run_is_grouped_by_reason():
     node = EvaluatedNode(node="n", op_type="Q", graph="", evaluated_by="qdqtool", reason="no kernel")
-    other = replace(node, reason="bfloat16")
-    assert "  evaluated  2 nodes by qdqtool (no kernel); 1 node by qdqtool (bfloat16)" in lines(
+    other = replace(node, reason="no type")
+    half = replace(node, evaluated_by="onnxruntime-float32", type="bfloat16")
+    assert "  evaluated  2 nodes by qdqtool (no kernel); 1 node by qdqtool (no type)" in lines(
         evaluated=(node, node, other)
     )
+    assert "  evaluated  2 bfloat16 nodes ran in float32, rounded after each node" in lines(evaluated=(half, half))
 
 
 def test_the_verdict_says_what_random_inputs_excused():

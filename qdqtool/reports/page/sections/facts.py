@@ -13,7 +13,7 @@ from qdqtool.jobs.inspect_report import InspectReport
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.findings import SEVERITIES
 from qdqtool.reports.blocks import Block, Cell, Column, Lines, Table
-from qdqtool.reports.kinds.check import data_origin
+from qdqtool.reports.kinds.check import data_origin, evaluators
 from qdqtool.reports.page.difference import (
     DIFFERENCE,
     EXACT,
@@ -106,8 +106,10 @@ def _checked_origin(story: Story) -> str | None:
 
 def references(story: Story) -> str | None:
     """Return the sessions that computed the numbers of checks, or None without a check."""
-    references = (check.reference for _, check in story.each(CheckReport))
-    return _joined(f"{each.runtime} {each.version}, profile {each.profile}, on {each.cpu}" for each in references)
+    used = ((check.reference, evaluators(check)) for _, check in story.each(CheckReport))
+    return _joined(
+        ", ".join([f"{it.runtime} {it.version}, profile {it.profile}, on {it.cpu}", *others]) for it, others in used
+    )
 
 
 def builders(story: Story) -> str | None:

@@ -75,6 +75,13 @@ def test_the_part_of_the_samples_is_that_of_the_conversion_and_of_no_other_check
     assert named("Data of the check", unmeasured) == [("data.npz: 8 samples", None)]
 
 
+def test_nodes_that_ran_in_float32_are_counted_beside_the_reference(tmp_path: Path):
+    node = {"node": "n", "op_type": "Add", "graph": "", "evaluated_by": "onnxruntime-float32", "reason": "no kernel"}
+    half = edited(CHECK, lambda it: it.update(evaluated=[node | {"type": "bfloat16"}] * 2))
+    ((words, _),) = named("Reference", told(tmp_path, check=half))
+    assert words.endswith(", on a processor, 2 bfloat16 nodes ran in float32, rounded after each node")
+
+
 def test_equal_versions_are_named_once_and_others_in_order(tmp_path: Path):
     newer = edited(CHECK, lambda it: it["reference"].update(version="1.10"))
     local = edited(BUILD, lambda it: it.update(backend="tensorrt", targets=[]))
