@@ -86,6 +86,15 @@ def test_the_command_that_inspect_advises_leaves_no_float32_work(tmp_path: Path)
     assert work_of(load_model(tmp_path / "OUT.onnx")).by_type == {"int8": macs, "float16": macs}
 
 
+def test_bfloat16_raises_the_opset_and_is_judged_with_its_rounding() -> None:
+    report = cast_model(conv_model(), SAMPLES, to="bf16")
+    assert (report.opset_before, report.opset_after, report.min_sqnr_db) == (17, 22, 25.0)
+    assert {types_of(made(report))[name] for name in convolved(made(report))} == {"BFLOAT16"}
+    (output,) = report.accuracy.outputs
+    assert output.sqnr_db is not None
+    assert 45 < output.sqnr_db < 55
+
+
 def test_what_the_user_names_stays_float32() -> None:
     report = cast_model(conv_model(), SAMPLES, nodes_to_exclude=["conv1"], op_types_to_exclude=["Relu"])
     assert [(each.node, each.reason) for each in report.high_precision.kept] == [
