@@ -68,3 +68,13 @@ class Profile(enum.Enum):
     OPTIMIZED = "optimized"
     DEPLOYED = "deployed"
     LEAN = "lean"
+
+
+class IoTypes(enum.Enum):
+    """The types of the inputs and outputs: as in the model, one float type, or the codes behind Q and before DQ."""
+
+    KEEP = "keep"
+    FP16 = "fp16"
+    BF16 = "bf16"
+    FP32 = "fp32"
+    QUANTIZED = "quantized"
