@@ -73,12 +73,12 @@ class InterfaceChange:
 
     @property
     def _formula(self) -> str:
-        scale, zero_point = f"{self.scale[0]:.9g}", f"{self.zero_point[0]}"
+        scale, point = f"{self.scale[0]:.9g}", str(self.zero_point[0])
         if self.axis is not None:
-            scale, zero_point = (f"{word} of axis {self.axis}" for word in ("the scale", "the zero point"))
+            scale, point = (f"the {word} of axis {self.axis}" for word in ("scale", "zero point"))
         if self.kind == "output":
-            return f"computes (code - {zero_point}) * {scale}"
-        return f"feeds round(x / {scale}) + {zero_point}, half to even and saturated"
+            return f"computes {'code' if point == '0' else f'(code - {point})'} * {scale}"
+        return f"feeds round(x / {scale}){'' if point == '0' else f' + {point}'}, half to even and saturated"
 
 
 @dataclass(frozen=True, slots=True)

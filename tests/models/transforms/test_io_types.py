@@ -192,6 +192,11 @@ def test_the_report_describes_codes() -> None:
     rounded = "the application feeds round(x / 0.25) + 3, half to even and saturated"
     assert fed == f"input 'x' has int8 codes instead of float32: {rounded}"
     assert received == "output 'y' has int8 codes instead of float32: the application computes (code - 3) * 0.25"
+    without_zero_point = with_io_types(model_of(CODES["pair"].replace("{3}", "{0}")), IoTypes.QUANTIZED)
+    assert [str(change).partition("application ")[2] for change in without_zero_point.report] == [
+        "feeds round(x / 0.25), half to even and saturated",
+        "computes code * 0.25",
+    ]
     by_channel = with_io_types(model_of(CODES["channels"]), IoTypes.QUANTIZED).report[0]
     assert (by_channel.scale, by_channel.zero_point, by_channel.axis) == ((0.5, 0.25, 1.0, 2.0), (1, 2, 3, 4), 1)
     assert "round(x / the scale of axis 1) + the zero point of axis 1" in str(by_channel)
