@@ -1,7 +1,7 @@
 """Decide which nodes of a model compute in half precision, and record why other nodes do not."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
@@ -11,7 +11,8 @@ from onnx import TensorProto
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
-from qdqtool.models.graph.index.view import GraphView, NodeView, Use, Value
+from qdqtool.models.graph.index.types import TensorTypes
+from qdqtool.models.graph.index.view import NodeView, Use, Value
 from qdqtool.models.options import HalfType
 from qdqtool.models.transforms.half.magnitudes import (
     InfinityConstants,
@@ -26,21 +27,26 @@ from qdqtool.numerics.dtypes import BFLOAT16, FLOAT16
 _INTEGERS = frozenset(value for name, value in TensorProto.DataType.items() if name.startswith(("INT", "UINT")))
 
 
-def index_arithmetic(view: GraphView, operands: Mapping[NodeView, Operands]) -> frozenset[NodeView]:
-    """Return the nodes with float32 operands whose results are only used as indices or shapes.
+def index_arithmetic(
+    index: ModelIndex, operands: Mapping[NodeView, Operands], angles: Iterable[NodeView] = ()
+) -> frozenset[NodeView]:
+    """Return the nodes with float32 operands whose results are only used as indices, shapes or angles.
 
-    The reader of such a result is a ``Cast`` to an integer, or an input that ONNX defines as float32, such as the
-    scales of a ``Resize``. The search goes backwards from these readers, through nodes that have no other consumer.
+    The reader of such a result is a ``Cast`` to an integer, an input that ONNX defines as float32, such as the
+    scales of a ``Resize``, or a node of ``angles``. The search goes backwards from these readers, through nodes that
+    have no other consumer.
 
     Args:
-        view: The index of the model.
+        index: The index of the model.
         operands: The float32 operands of the model's nodes.
+        angles: Nodes that read large angles; they are in the result too.
     """
-    found: set[NodeView] = set()
-    for scope in reversed(view.scopes):
+    found = set(angles)
+    for scope in reversed(index.view.scopes):
         for node in reversed(scope.nodes):
             own = operands.get(node)
-            if own is None or own.kind is not TypeRule.COMPUTES or ops.traits(node).is_layer:
+            is_data = ops.traits(node).is_layer and not (angles and _is_outer_product(node, index.types))
+            if own is None or own.kind is not TypeRule.COMPUTES or is_data:
                 continue
             if _feeds_only_indices(node, own, operands, found):
                 found.add(node)
@@ -63,6 +69,19 @@ def _is_index(use: Use, operands: Mapping[NodeView, Operands]) -> bool:
         return use.node.attribute("to") in _INTEGERS
     own = operands.get(use.node)
     return own is not None and own.kind is TypeRule.COMPUTES and not own.problem and use.index not in own.inputs
+
+
+LARGEST_ANGLE = 8.0
+"""Largest measured angle that may be half precision. The error of an angle is a share of the angle: in float16, 1,000
+radians are off by up to a quarter, and the time steps and positions of networks reach that. Measured on a diffusion
+model: 38 dB with angles in float16, 62 dB in float32."""
+
+
+def _is_outer_product(node: NodeView, types: TensorTypes) -> bool:
+    """Return whether a MatMul adds up nothing, as that of positions and frequencies in rotary embeddings."""
+    left = node.input(0)
+    shape = types.shape(left) if node.is_op("MatMul") and left is not None else None
+    return shape is not None and shape[-1:] == (1,)
 
 
 BETWEEN = "it is between nodes that stay float32, so two Casts would gain nothing"
@@ -202,10 +221,15 @@ def decide(
     outputs = frozenset(value for value in view.values() if value.is_output)
     decisions = Decisions(index, half, operands, find_infinity_constants(index, half), returned=outputs)
     limits = _Limits(decisions, Magnitudes(measured, index), measured)
-    indices = index_arithmetic(view, operands)
+    indices = index_arithmetic(index, operands)
+    angles = index_arithmetic(index, operands, [node for node in decisions.computing() if limits.has_large_angle(node)])
     carried = f"its results become indices or shapes, and {half.onnx_name} holds integers only up to {half.integers}"
+    turned = (
+        f"it computes angles that exceed {LARGEST_ANGLE:g} or were not measured; {half.onnx_name} rounds them too much"
+    )
+    reasons = dict.fromkeys(angles, turned) | dict.fromkeys(indices, carried)
     for node in decisions.computing():
-        reason = operands[node].problem or refuse(node) or (carried if node in indices else limits.problem(node))
+        reason = operands[node].problem or refuse(node) or reasons.get(node) or limits.problem(node)
         if reason:
             decisions.kept[node] = reason
     if saves_casts:
@@ -224,6 +248,12 @@ class _Limits:
         self._half = decisions.half
         self._magnitudes = magnitudes
         self._measured = measured
+
+    def has_large_angle(self, node: NodeView) -> bool:
+        """Return whether a node reads an angle that is large, or may be."""
+        angle = node.input(0) if node.is_op("Cos", "Sin", "Tan") else None
+        magnitude = self._magnitudes.of(angle) if angle is not None else 0.0
+        return magnitude is None or magnitude > LARGEST_ANGLE
 
     def problem(self, node: NodeView) -> str:
         """Describe the first operand that does not fit in half precision; empty if all fit."""

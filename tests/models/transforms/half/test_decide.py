@@ -489,3 +489,35 @@ def test_a_dq_that_makes_nothing_leaves_its_computed_scale_in_float32():
     decisions = decide(index, HalfType.FP16, {}, lambda _: "")
     (scale,) = [value for value in index.view.values() if value.name == "i"]
     assert [decisions.wants_half(use) for use in scale.uses] == [False, False]
+
+
+ROTARY = """<ir_version: 10, opset_import: ["": 21]>
+g (int64[1,1,4] i, float[1,2,INNER] f, float[1,2,4] x) => (float[1,2,4] y) {
+    p = Cast <to = 1> (i) a = MatMul (f, p) t = Neg (a) c = Cos (t) s = Sin (t) b = Add (c, s) y = Mul (b, x) }"""
+
+
+def rotary(inner: int = 1) -> onnx.ModelProto:
+    return parser.parse_model(ROTARY.replace("INNER", str(inner)).replace("int64[1,1,4]", f"int64[1,{inner},4]"))
+
+
+@pytest.mark.parametrize(
+    ("angle", "half"), [(None, set()), (8.5, set()), (8.0, {"a", "t", "c", "s"}), (0.0, {"a", "t", "c", "s"})]
+)
+def test_angles_are_float32_unless_they_are_known_to_be_small(angle, half):
+    index = ModelIndex.of(Model(rotary()))
+    found = decide(index, HalfType.FP16, {((), "t"): angle} if angle is not None else {})
+    assert {node.key[0] for node in found.computing()} - {node.key[0] for node in found.kept} == half | {"b", "y"}
+    assert all("angles that exceed 8 or were not measured" in reason for reason in found.kept.values())
+
+
+def test_positions_beyond_what_float16_holds_turn_as_in_float32():
+    written, _ = in_half(rotary())
+    feeds = {"i": np.int64([[[1, 2047, 4099, 30001]]]), "f": np.float32([[[0.7], [0.03]]]), "x": floats(1, 2, 4)}
+    # ONNX Runtime's CPU provider skips roundings between nodes for which it has float32 kernels only.
+    expected, found = (ReferenceEvaluator(model).run(None, feeds)[0] for model in (rotary(), written))
+    assert sqnr_db(expected, found) > FEW_ROUNDINGS
+
+
+def test_a_product_that_adds_up_is_half_in_front_of_angles():
+    found = decide(ModelIndex.of(Model(rotary(inner=2))), HalfType.FP16, {})
+    assert {node.key[0] for node in found.kept} == {"t", "c", "s"}

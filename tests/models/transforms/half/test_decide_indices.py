@@ -23,7 +23,7 @@ def found(nodes: str, outputs: str = "") -> set[str]:
     operands = {
         node: own for node in index.view.nodes() if (own := operands_of(node, index.types, HalfType.FP16)) is not None
     }
-    return {node.key[0] for node in index_arithmetic(index.view, operands)}
+    return {node.key[0] for node in index_arithmetic(index, operands)}
 
 
 @pytest.mark.parametrize("kind", ["int64", "int32", "int8", "uint8", "uint64"])
