@@ -57,7 +57,7 @@ def _feeds_only_indices(
     node: NodeView, own: Operands, operands: Mapping[NodeView, Operands], found: set[NodeView]
 ) -> bool:
     outputs = [value for index in own.outputs if (value := node.output(index)) is not None]
-    uses = [use for value in outputs for use in value.uses]
+    uses = [use for value in outputs for use in value.uses if not use.node.is_op("Shape", "Size")]
     if not uses or any(value.is_output for value in outputs):
         return False
     return all(use.node in found or _is_index(use, operands) for use in uses)

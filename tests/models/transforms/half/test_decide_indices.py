@@ -56,6 +56,9 @@ def test_what_is_cast_to_other_types_does_not(kind: str) -> None:
         ("a = MatMul (m, x) c = Cast <to = 7> (a)", ""),
         ("a = MatMul (m, x) b = Floor (a) c = Cast <to = 7> (b)", "b"),
         ("a = Softmax (x) c = Cast <to = 7> (a)", ""),
+        # A shape is the same in every type.
+        ("a = Mul (x, half) b = Shape (a) d = Size (a) c = Cast <to = 7> (a)", "a"),
+        ("a = Mul (x, half) b = Shape (a) d = Size (a) y = Identity (x)", ""),
         # What reads floats and makes none, or has no type of its own.
         ("a = Mul (x, half) b = ArgMax (a) y = Identity (x)", ""),
         ("a = Mul (x, half) b = Greater (a, half) y = Identity (x)", ""),
