@@ -13,7 +13,8 @@ bert_base) are what time is judged on, and ``--growth`` tells what one more samp
 worst output on samples that calibration has not seen, against the float model, both in ONNX Runtime without graph
 optimizations. ``nodes`` are those with heavy arithmetic (Conv, ConvTranspose, Gemm, MatMul, LSTM, GRU) whose factors
 all are dequantized, ``+ N weights`` those where only one is. ``pairs`` are QuantizeLinear nodes that round at run time.
-``as planned``: nodes that TensorRT for RTX runs in the planned type.
+``as planned``: nodes that TensorRT for RTX runs in the planned type. ``--modes fp16`` compares conversions to half
+precision, in a table of their own; ``--zoo FOLDER`` adds networks that ``zoo.py`` wrote there.
 
 A full run takes long, so ``--json`` grows: what runs again replaces what the file holds of it, figure by figure with
 ``--measure``, and tables show the whole file. Data of the generated and of the real models are made up, with a seed.
@@ -59,8 +60,12 @@ class Record:
         print("\n\n".join(self._texts(tables.text).values()))
 
     def _texts(self, table: report.Table) -> dict[str, str]:
+        halves = [one for one in self.results if one.group == contestants.HALF]
+        quantized = {one.model for one in self.results if one.group not in ("", contestants.HALF)}
+        others = [one for one in self.results if one not in halves and one.model in quantized]
         parts = {
-            "peers": self.results and report.comparison(table, self.results, self._arguments.clock),
+            "peers": others and report.comparison(table, others, self._arguments.clock),
+            "half": halves and report.halves(table, halves),
             "growth": self.grown and report.scaling(table, self.grown),
         }
         return {name: text for name, text in parts.items() if text}
@@ -91,7 +96,7 @@ def _compare(arguments: argparse.Namespace, workshop: Workshop, record: Record) 
     )
     entered = _contestants(arguments)
     for name in _models(arguments):
-        subject = subjects.prepare(name, workshop)
+        subject = subjects.zoo(arguments.zoo).get(name) or subjects.prepare(name, workshop)
         arena = Arena(subject, effort, workshop.folder)
         record.add(arena.compare([one for one in entered if contestants.entered(one, subject)]))
 
@@ -105,9 +110,9 @@ def _grow(arguments: argparse.Namespace, workshop: Workshop, record: Record) -> 
 
 
 def _models(arguments: argparse.Namespace) -> list[str]:
-    known = subjects.names()
+    known = [*subjects.names(), *subjects.zoo(arguments.zoo)]
     if not arguments.models:
-        return [name for name in known if name in QUICK_MODELS] if arguments.quick else known
+        return [name for name in known if name in QUICK_MODELS] if arguments.quick else subjects.names()
     asked = str(arguments.models).split(",")
     _refuse_unknown("model", asked, known)
     return asked
@@ -145,6 +150,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--modes", help="with commas, as in the column; default all")
     parser.add_argument("--methods", help="with commas, as in the column; default all")
     parser.add_argument("--modelopt", metavar="PYTHON", help="interpreter that has nvidia-modelopt[onnx]")
+    parser.add_argument("--zoo", help="folder of networks that zoo.py wrote; --models names those to run")
     parser.add_argument("--repeat", type=int, default=2, help="runs on the heavy models; the smallest figures count")
     parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="what the time bars are judged on")
     parser.add_argument("--measure", choices=("all", "time", "quality"), default="all", help="what is worth keeping")

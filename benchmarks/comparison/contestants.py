@@ -14,7 +14,8 @@ from qdqtool.quantization.ranges import calibrators
 CHILDREN = Path(__file__).parent / "children"
 DEFAULT, MAX, HISTOGRAM, FP8 = "int8 default", "int8 max", "int8 histogram", "fp8"
 INT4_128, INT4_32, WEIGHTS, NVFP4 = "int4 block 128", "int4 block 32", "int8 weights", "nvfp4"
-GROUPS = (DEFAULT, MAX, HISTOGRAM, FP8, INT4_128, INT4_32, WEIGHTS, NVFP4)
+HALF = "fp16"
+GROUPS = (DEFAULT, MAX, HISTOGRAM, FP8, INT4_128, INT4_32, WEIGHTS, NVFP4, HALF)
 WEIGHT_ONLY = (INT4_128, INT4_32, WEIGHTS, NVFP4)
 DEFAULT_METHOD, NO_DATA = "default", "no data"
 OURS, ORT, MODEL_OPTIMIZER = "qdqtool", "ORT", "Model Optimizer"
@@ -71,6 +72,8 @@ def ours() -> list[Contestant]:
         _ours(INT4_32, NO_DATA, *int4, "32", data=False),
         _ours(WEIGHTS, NO_DATA, "--quantize-mode", "int8-weight-only", data=False),
         _ours(NVFP4, DEFAULT_METHOD, "--quantize-mode", "nvfp4"),
+        _ours(HALF, NO_DATA, "--to", "fp16", data=False, command="cast"),
+        _ours(HALF, DEFAULT_METHOD, "--to", "fp16", command="cast"),
     ]
 
 
@@ -95,6 +98,8 @@ def model_optimizer(python: str) -> list[Contestant]:
         _model_optimizer(python, INT4_128, "int4", "rtn_dq", "--block-size", "128"),
         _model_optimizer(python, INT4_128, "int4", "awq_clip", "--block-size", "128"),
         _model_optimizer(python, INT4_32, "int4", "rtn_dq", "--block-size", "32"),
+        _model_optimizer(python, HALF, "fp16", NO_DATA),
+        _model_optimizer(python, HALF, "fp16", DEFAULT_METHOD, limit=KEEPS_EVERYTHING),
     ]
 
 
@@ -136,17 +141,19 @@ def is_slow(contestant: Contestant) -> bool:
 
 def is_built(contestant: Contestant) -> bool:
     """Whether TensorRT is asked about its results; methods that only change scales build as the default does."""
-    return contestant.group != HISTOGRAM and contestant.method not in (NO_DATA, "awq_clip")
+    return contestant.group == HALF or (
+        contestant.group != HISTOGRAM and contestant.method not in (NO_DATA, "awq_clip")
+    )
 
 
-def _ours(group: str, method: str, *options: str, data: bool = True) -> Contestant:
-    def command(subject: Subject, samples: int, output: Path) -> list[str]:
-        words = [sys.executable, "-m", "qdqtool", "quantize", str(subject.path), "-o", str(output), *options]
+def _ours(group: str, method: str, *options: str, data: bool = True, command: str = "quantize") -> Contestant:
+    def words_of(subject: Subject, samples: int, output: Path) -> list[str]:
+        words = [sys.executable, "-m", "qdqtool", command, str(subject.path), "-o", str(output), *options]
         if data:
             words += ["--calib-data", str(subject.calibration), "--samples", str(samples)]
         return [*words, *_shapes(subject)]
 
-    return Contestant(OURS, group, method, command)
+    return Contestant(OURS, group, method, words_of)
 
 
 def _ort_static(group: str, method: str, kind: str = "int8", limit: int | None = None) -> Contestant:

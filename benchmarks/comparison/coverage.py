@@ -5,6 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import onnx
+from onnx import TensorProto
+
+from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.ops.support.weights import multiply_accumulates
 
 WEIGHTED = {"Conv": 2, "ConvTranspose": 2, "Gemm": 2, "MatMul": 2, "LSTM": 3, "GRU": 3}
 """Operators with heavy arithmetic, and how many of their first inputs take part in it."""
@@ -28,6 +34,54 @@ class Coverage:
     full: int
     weight_only: int
     pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Half:
+    """How much of a model computes in half precision, over all graphs.
+
+    Attributes:
+        nodes: Nodes that return a float tensor, without constants and Casts.
+        half: Those of them that return float16.
+        work: Percent of the multiply-accumulates in these, where an open dimension counts as 1; None: there are none.
+        casts: Casts from a float type to a float type.
+    """
+
+    nodes: int
+    half: int
+    work: float | None
+    casts: int
+
+
+_FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16})
+
+
+def half_of(path: Path) -> Half:
+    """Count what computes in half precision in a model file."""
+    index = ModelIndex.of(load_model(path))
+    casts, nodes, half = 0, [], set(half_nodes(index))
+    for node in index.view.nodes():
+        types = [{index.elem_type(value) for value in side} for side in (node.present_inputs, node.present_outputs)]
+        if node.is_op("Cast"):
+            casts += all(_FLOATS & side for side in types)
+        elif _FLOATS & types[1] and not node.is_op("Constant", "ConstantOfShape"):
+            nodes.append(node)
+    work = {node: multiply_accumulates(node, lambda value: _shape(index, value)) or 0 for node in nodes}
+    total, in_half = sum(work.values()), sum(macs for node, macs in work.items() if node in half)
+    return Half(len(nodes), len(half), 100 * in_half / total if total else None, casts)
+
+
+def half_nodes(index: ModelIndex) -> Iterator[NodeView]:
+    """Yield the nodes that compute a float16 tensor."""
+    for node in index.view.nodes():
+        made = {index.elem_type(value) for value in node.present_outputs}
+        if TensorProto.FLOAT16 in made and not node.is_op("Cast", "Constant", "ConstantOfShape"):
+            yield node
+
+
+def _shape(index: ModelIndex, value: Value) -> tuple[int, ...] | None:
+    shape = index.types.shape(value)
+    return tuple(extent if isinstance(extent, int) else 1 for extent in shape) if shape is not None else None
 
 
 def count(path: Path) -> Coverage:

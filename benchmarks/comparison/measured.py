@@ -4,9 +4,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.comparison import coverage
-from benchmarks.comparison.contestants import Contestant
+from benchmarks.comparison.contestants import HALF, Contestant
 from benchmarks.comparison.costs import Cost
-from benchmarks.comparison.coverage import Coverage
+from benchmarks.comparison.coverage import Coverage, Half
 from benchmarks.comparison.engine import Engine
 from benchmarks.comparison.quality import Quality
 from benchmarks.comparison.subjects import Subject
@@ -33,6 +33,7 @@ class Result:
         cost: Cost of quantizing.
         quality: Of the outputs.
         coverage: Of the nodes.
+        half: What computes in half precision, if the contestant converts to it.
         size: Bytes of the file.
         engine: What TensorRT for RTX says.
         failed: Why there is no result, or why nothing could be measured of it; empty: all is well.
@@ -52,6 +53,7 @@ class Result:
     cost: Cost | None = None
     quality: Quality | None = None
     coverage: Coverage | None = None
+    half: Half | None = None
     size: int | None = None
     engine: Engine | None = None
     failed: str = ""
@@ -73,6 +75,7 @@ class Result:
         self.size = path.stat().st_size
         self.size += sum(other.stat().st_size for other in path.parent.glob(f"{path.name}?data"))
         self.coverage = coverage.count(path)
+        self.half = coverage.half_of(path) if self.group == HALF else None
 
     def after(self, older: "Result") -> "Result":
         """This result, with what it has not measured taken from an older one of the same contestant and samples.

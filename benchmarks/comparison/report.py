@@ -30,6 +30,13 @@ def comparison(table: Table, results: Sequence[Result], clock: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
+def halves(table: Table, results: Sequence[Result]) -> str:
+    """The same about conversions to half precision."""
+    notes = "\n".join(f"- {line}" for line in _notes(results))
+    conditions = " / ".join(sorted({one.versions for one in results if one.versions}))
+    return "\n\n".join(filter(None, [conditions, table(tables.HALF_COLUMNS, tables.half_rows(results)), notes]))
+
+
 def scaling(table: Table, grown: Sequence[Growth]) -> str:
     """The same about what grows with the number of samples."""
     conditions = _conditions({one.versions for one in grown}, [one.load for one in grown])

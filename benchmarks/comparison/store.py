@@ -9,7 +9,7 @@ from typing import Any
 
 from benchmarks.comparison.contestants import GROUPS, MODEL_OPTIMIZER, ORT, OURS
 from benchmarks.comparison.costs import Cost
-from benchmarks.comparison.coverage import Coverage
+from benchmarks.comparison.coverage import Coverage, Half
 from benchmarks.comparison.engine import Engine
 from benchmarks.comparison.growth import Growth
 from benchmarks.comparison.measured import FLOAT, Result
@@ -21,6 +21,7 @@ _PARTS: dict[str, type] = {
     "cost": Cost,
     "coverage": Coverage,
     "engine": Engine,
+    "half": Half,
     "plain_few": Cost,
     "plain_many": Cost,
     "few": Cost,
@@ -39,7 +40,9 @@ def read(path: Path) -> tuple[list[Result], list[Growth]]:
 
 def write(path: Path, results: Iterable[Result], growth: Iterable[Growth]) -> None:
     """One entry a line, so that differences between two files can be read."""
-    lists = {"results": [asdict(one) for one in results], "growth": [asdict(one) for one in growth]}
+    entries = [asdict(one) for one in results]
+    known = [{name: value for name, value in one.items() if name != "half" or value} for one in entries]
+    lists = {"results": known, "growth": [asdict(one) for one in growth]}
     parts = [
         f'"{name}": [\n' + ",\n".join(json.dumps(_finite(entry), allow_nan=False) for entry in entries) + "\n]"
         for name, entries in lists.items()

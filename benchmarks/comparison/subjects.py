@@ -73,6 +73,16 @@ def names() -> list[str]:
     return [*_MADE, *real_models.paths()]
 
 
+def zoo(folder: str | None) -> dict[str, Subject]:
+    """The networks that ``zoo.py`` wrote to a folder with the newer exporter, by their names."""
+    found = sorted(Path(folder).glob("*.dynamo.onnx")) if folder else []
+    return {path.name.split(".")[0]: _of_zoo(path.resolve(), path.name.split(".")[0]) for path in found}
+
+
+def _of_zoo(path: Path, name: str) -> Subject:
+    return Subject(name, path, path.with_name(f"{name}.calib.npz"), path.with_name(f"{name}.test.npz"), samples=24)
+
+
 def prepare(name: str, workshop: Workshop) -> Subject:
     """Make or find a subject.
 

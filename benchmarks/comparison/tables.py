@@ -7,7 +7,16 @@ from collections.abc import Iterable, Sequence
 from importlib import metadata
 
 from benchmarks.comparison.bars import Bar
-from benchmarks.comparison.contestants import DEFAULT, DEFAULT_METHOD, HISTOGRAM, MAX, MODEL_OPTIMIZER, ORT, OURS
+from benchmarks.comparison.contestants import (
+    DEFAULT,
+    DEFAULT_METHOD,
+    HISTOGRAM,
+    MAX,
+    MODEL_OPTIMIZER,
+    NO_DATA,
+    ORT,
+    OURS,
+)
 from benchmarks.comparison.measured import FLOAT, Result
 
 COLUMNS = (
@@ -30,6 +39,7 @@ COLUMNS = (
 )
 TOOLS = (OURS, ORT, MODEL_OPTIMIZER)
 SUMMARY_COLUMNS = ("model", *TOOLS)
+HALF_COLUMNS = ("model", "tool", "data", "SQNR dB", "nodes in half", "work in half", "Casts", "builds", "seconds")
 BAR_COLUMNS = ("model", "bar", "reached", "limit", "verdict")
 PACKAGES = ("qdqtool", "numpy", "onnx", "onnxruntime", "onnxruntime-gpu", "tensorrt-rtx", "numba")
 NOTHING = "-"
@@ -38,6 +48,27 @@ NOTHING = "-"
 def rows(results: Iterable[Result]) -> list[list[str]]:
     """One row for each result, under :data:`COLUMNS`."""
     return [_row(result) for result in results]
+
+
+def half_rows(results: Iterable[Result]) -> list[list[str]]:
+    """One row for each conversion to half precision, under :data:`HALF_COLUMNS`."""
+    return [_half_row(result) for result in results]
+
+
+def _half_row(result: Result) -> list[str]:
+    half, data = result.half, "none" if result.method == NO_DATA else f"{result.samples} samples"
+    names = [result.model, result.tool, data]
+    if half is None:
+        return [*names, "failed", *[NOTHING] * (len(HALF_COLUMNS) - 4)]
+    return [
+        *names,
+        _sqnr(result),
+        f"{half.half} of {half.nodes}",
+        f"{half.work:.1f} %" if half.work is not None else NOTHING,
+        str(half.casts),
+        _engine(result)[0],
+        _number(result.cost.wall if result.cost else None, 1),
+    ]
 
 
 def bar_rows(bars: Iterable[Bar]) -> list[list[str]]:

@@ -4,6 +4,7 @@ import math
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import onnx
@@ -25,10 +26,10 @@ from benchmarks.comparison import (
 )
 from benchmarks.comparison.contestants import DEFAULT, FP8, HISTOGRAM, INT4_32, MAX, MODEL_OPTIMIZER, ORT, OURS
 from benchmarks.comparison.costs import Cost
-from benchmarks.comparison.coverage import Coverage
+from benchmarks.comparison.coverage import Coverage, Half
 from benchmarks.comparison.measured import Result
 from benchmarks.comparison.quality import Referee
-from benchmarks.comparison.subjects import Workshop
+from benchmarks.comparison.subjects import Subject, Workshop
 
 MEGABYTE = 1 << 20
 
@@ -104,8 +105,29 @@ class TestQuality:
         assert judged.worst == math.inf
         assert judged.task == referee.reference().task == pytest.approx(100 * 539 / 540)
 
+    def test_every_float16_node_rounds_its_results(self, tmp_path):
+        # ONNX Runtime adds and subtracts in float32, and 0.25 comes back; between both, float16 rounds 2048.25 to 2048.
+        half = """<float16[1] b = {26624}> {
+            h = Cast <to = 10> (x) a = Add (h, b) s = Sub (a, b) y = Cast <to = 1> (s) }"""
+        flat, half = (f"g (float[1] x) => (float[1] y) {nodes}" for nodes in ("{ y = Identity (x) }", half))
+        np.savez(tmp_path / "test.npz", x=np.float32([[0.25]]))
+        subject = Subject("flat", text_model(tmp_path, "flat", flat), tmp_path, tmp_path / "test.npz", 1)
+        assert Referee(subject).judge(text_model(tmp_path, "half", half)).worst == pytest.approx(0)
+
+
+def text_model(folder: Path, name: str, graph: str) -> Path:
+    path = folder / f"{name}.onnx"
+    onnx.save(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {graph}'), path)
+    return path
+
 
 class TestCoverage:
+    def test_half_precision_is_counted_by_nodes_and_work(self, tmp_path):
+        graph = """g (float[2,4] x, float16[4,3] w, float[3,5] v, int64[2] i) => (float[2,5] y, float[2] n) {
+            h = Cast <to = 10> (x) a = MatMul (h, w) b = Cast <to = 1> (a) y = MatMul (b, v) n = Cast <to = 1> (i) }"""
+        path = text_model(tmp_path, "half", graph)
+        assert coverage.half_of(path) == Half(nodes=2, half=1, work=pytest.approx(100 * 24 / 54), casts=2)
+
     def test_nodes_count_by_where_their_factors_come_from(self, tmp_path):
         assert coverage.count(saved(tmp_path, ["x", "weight"])) == Coverage(1, 0, 0, 1)
         assert coverage.count(saved(tmp_path, ["x_dq", "weight"])) == Coverage(1, 0, 1, 1)

@@ -8,8 +8,9 @@ from support.comparison import result
 from support.paths import ROOT
 
 from benchmarks.comparison import growth, pages, report, store, tables
-from benchmarks.comparison.contestants import DEFAULT, HISTOGRAM, MAX, ORT, OURS
+from benchmarks.comparison.contestants import DEFAULT, HALF, HISTOGRAM, MAX, NO_DATA, ORT, OURS
 from benchmarks.comparison.costs import Cost
+from benchmarks.comparison.coverage import Half
 from benchmarks.comparison.engine import Engine
 from benchmarks.comparison.growth import Growth
 from benchmarks.comparison.measured import Result
@@ -86,6 +87,15 @@ class TestReport:
             [result(OURS, DEFAULT, 40), result(OURS, MAX, 50), result(ORT, MAX, 30), result(ORT, HISTOGRAM, 35)]
         )
         assert rows == [["model", "40.0 dB, 9 of 9", "35.0 dB, 9 of 9", "-"]]
+
+    def test_conversions_to_half_precision_have_a_table_of_their_own(self, tmp_path):
+        one = replace(result(OURS, HALF, 60.5), half=Half(nodes=3, half=2, work=62.5, casts=4))
+        one.engine, failed = Engine(built=True), replace(result(ORT, HALF, 0), half=None, failed="no", method=NO_DATA)
+        store.write(tmp_path / "results.json", [one, failed], [])
+        page = report.halves(tables.markdown, store.read(tmp_path / "results.json")[0])
+        assert "| model | qdqtool | 8 samples | 60.50 | 2 of 3 | 62.5 % | 4 | yes | 1.0 |" in page
+        assert "| model | ORT | none | failed | - | - | - | - | - |" in page
+        assert "ORT fp16, no data: SKIPPED: no" in page
 
 
 def page_of(one: Result) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from modelopt.onnx.autocast import convert_to_mixed_precision
 from modelopt.onnx.quantization import quantize
 from onnxruntime.quantization import CalibrationDataReader
 from peer_input import prepared
@@ -54,6 +55,9 @@ def main() -> None:
     complete = any(array.ndim > ranks[name] for name, array in arrays.items())
     source = {"calibration_data_reader": Reader(ranks, arrays)} if complete else {"calibration_data": arrays}
     with tempfile.TemporaryDirectory() as folder:
+        if asked.mode == "fp16":
+            _cast(asked, Reader(ranks, arrays), folder)
+            return
         copy = shutil.copy(prepared(asked.model, folder, asked.input_shapes), Path(folder) / "model.onnx")
         quantize(
             str(copy),
@@ -68,13 +72,24 @@ def main() -> None:
         )
 
 
+def _cast(asked: argparse.Namespace, samples: Reader, folder: str) -> None:
+    """Convert to float16 with AutoCast, which gets one file a sample, or makes random inputs if the method says so."""
+    data = Path(folder) / "samples"
+    data.mkdir()
+    for number in range(asked.samples):
+        np.savez(data / f"{number}.npz", **samples.get_next())
+    calibration = None if asked.method == "no data" else str(data)
+    model = prepared(asked.model, folder, asked.input_shapes)
+    onnx.save(convert_to_mixed_precision(model, "fp16", keep_io_types=True, calibration_data=calibration), asked.output)
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("model")
     parser.add_argument("data")
     parser.add_argument("samples", type=int)
     parser.add_argument("output")
-    parser.add_argument("mode", choices=("int8", "fp8", "int4"))
+    parser.add_argument("mode", choices=("int8", "fp8", "int4", "fp16"))
     parser.add_argument("method")
     parser.add_argument("--block-size", type=int)
     parser.add_argument("--input-shapes", default="")
