@@ -18,7 +18,7 @@ from qdqtool.models.graph.report import NodeReason
 from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.options import HalfType
 from qdqtool.models.transforms.half.decide import decide
-from qdqtool.models.transforms.half.edits import HalfEdits
+from qdqtool.models.transforms.half.edits import HalfEdits, without_same_casts
 from qdqtool.models.transforms.taps import TensorKey
 
 __all__ = ["HalfConversion", "NodeId", "convert_to_half"]
@@ -73,7 +73,7 @@ def convert_to_half(
     decisions = decide(index, half, measured or {}, refuse, saves_casts=saves_casts)
     builder = HalfEdits(decisions)
     builder.add_all()
-    done = apply_edits(index.model, builder.edits) if builder.edits else model
+    done = without_same_casts(apply_edits(index.model, builder.edits), decisions) if builder.edits else model
     kept = tuple(node.because(reason) for node, reason in decisions.kept.items())
     computing = tuple((node.scope.path, node.key) for node in decisions.computing() if node not in decisions.kept)
     return Transformed(done, HalfConversion(computing, kept, builder.casts))

@@ -11,17 +11,20 @@ from qdqtool.models.graph.edits.edit import (
     AddInitializer,
     AddNode,
     Edit,
+    RemoveNode,
     RenameOutput,
     SetAttribute,
     SetElementType,
     SetInput,
 )
 from qdqtool.models.graph.edits.naming import Namer
+from qdqtool.models.graph.edits.surgeon import apply_edits
 from qdqtool.models.graph.edits.unused import DeadCode
 from qdqtool.models.graph.index.constants import Array
 from qdqtool.models.graph.index.qdq import QdqNode
-from qdqtool.models.graph.index.view import NodeView, Use, Value
+from qdqtool.models.graph.index.view import GraphView, NodeView, Use, Value
 from qdqtool.models.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
+from qdqtool.models.graph.model import Model
 from qdqtool.models.options import HalfType
 from qdqtool.models.payload import Payload
 from qdqtool.models.transforms.half.decide import DTYPES, Decisions
@@ -201,6 +204,31 @@ class HalfEdits:
         scope, domain = node.scope.path, node.domain
         self.edits.append(AddNode(scope, node.op_type, tuple(inputs), (name,), label, domain, attributes))
         self._let_read(uses, name)
+
+
+def without_same_casts(converted: Model, decisions: Decisions) -> Model:
+    """Remove the Casts of the given model that read half precision now and make it; exporters put them around norms.
+
+    Args:
+        converted: The model after the edits.
+        decisions: The decisions on the model before.
+    """
+    index, half = decisions.index, decisions.half.elem_type
+    keys = {
+        (node.scope.path, node.key)
+        for node in decisions.operands
+        if node.is_op("Cast") and (source := node.input(0)) is not None and (made := node.output()) is not None
+        if decisions.is_half(made) and (decisions.is_half(source) or index.elem_type(source) == half)
+    }
+    sources: dict[Value, Value] = {}
+    edits: list[Edit] = []
+    for node in GraphView(converted).nodes() if keys else ():
+        source, made = node.input(0), node.output()
+        if source is not None and made is not None and (node.scope.path, node.key) in keys:
+            sources[made] = sources.get(source, source)
+            edits.append(RemoveNode(node.scope.path, node.key))
+            edits += [SetInput(use.node.scope.path, use.node.key, use.index, sources[made].name) for use in made.uses]
+    return apply_edits(converted, edits) if edits else converted
 
 
 def rounded(array: Array, half: HalfType, *, clipped: bool = False) -> Array:

@@ -1,16 +1,17 @@
 """Find the operands of a node that may be half precision, by the ONNX definition of the operator and by its meaning."""
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from onnx import TensorProto
 
 from qdqtool.models import ops
+from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import is_qdq, is_quantize
 from qdqtool.models.graph.index.signature import signature_of
 from qdqtool.models.graph.index.types import TensorTypes
-from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.index.view import NodeView, Use, Value
 from qdqtool.models.graph.scope import node_bodies
 from qdqtool.models.options import HalfType
 
@@ -111,3 +112,57 @@ def _problem(node: NodeView, types: TensorTypes, half: HalfType) -> str:
     if ops.lacks_kernel(node, half.elem_type):
         return f"TensorRT for RTX refuses it in {half.onnx_name}"
     return ops.traits(node).stays_float32
+
+
+_INTEGERS = frozenset(value for name, value in TensorProto.DataType.items() if name.startswith(("INT", "UINT")))
+
+
+def index_arithmetic(
+    index: ModelIndex, operands: Mapping[NodeView, Operands], angles: Iterable[NodeView] = ()
+) -> frozenset[NodeView]:
+    """Return the nodes with float32 operands whose results are only used as indices, shapes or angles.
+
+    The reader of such a result is a ``Cast`` to an integer, an input that ONNX defines as float32, such as the
+    scales of a ``Resize``, or a node of ``angles``. The search goes backwards from these readers, through nodes that
+    have no other consumer.
+
+    Args:
+        index: The index of the model.
+        operands: The float32 operands of the model's nodes.
+        angles: Nodes that read large angles; they are in the result too.
+    """
+    found = set(angles)
+    for scope in reversed(index.view.scopes):
+        for node in reversed(scope.nodes):
+            own = operands.get(node)
+            is_data = ops.traits(node).is_layer and not (angles and _is_outer_product(node, index.types))
+            if own is None or own.kind is not TypeRule.COMPUTES or is_data:
+                continue
+            if _feeds_only_indices(node, own, operands, found):
+                found.add(node)
+    return frozenset(found)
+
+
+def _feeds_only_indices(
+    node: NodeView, own: Operands, operands: Mapping[NodeView, Operands], found: set[NodeView]
+) -> bool:
+    outputs = [value for index in own.outputs if (value := node.output(index)) is not None]
+    uses = [use for value in outputs for use in value.uses if not use.node.is_op("Shape", "Size")]
+    if not uses or any(value.is_output for value in outputs):
+        return False
+    return all(use.node in found or _is_index(use, operands) for use in uses)
+
+
+def _is_index(use: Use, operands: Mapping[NodeView, Operands]) -> bool:
+    """Return whether a use converts a number to an integer, or needs float32 by the definition of its operator."""
+    if use.node.is_op("Cast"):
+        return use.node.attribute("to") in _INTEGERS
+    own = operands.get(use.node)
+    return own is not None and own.kind is TypeRule.COMPUTES and not own.problem and use.index not in own.inputs
+
+
+def _is_outer_product(node: NodeView, types: TensorTypes) -> bool:
+    """Return whether a MatMul adds up nothing, as that of positions and frequencies in rotary embeddings."""
+    left = node.input(0)
+    shape = types.shape(left) if node.is_op("MatMul") and left is not None else None
+    return shape is not None and shape[-1:] == (1,)

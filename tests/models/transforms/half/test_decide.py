@@ -505,7 +505,7 @@ def rotary(inner: int = 1) -> onnx.ModelProto:
 )
 def test_angles_are_float32_unless_they_are_known_to_be_small(angle, half):
     index = ModelIndex.of(Model(rotary()))
-    found = decide(index, HalfType.FP16, {((), "t"): angle} if angle is not None else {})
+    found = decide(index, HalfType.FP16, {((), "t"): angle} if angle is not None else {}, lambda _: "")
     assert {node.key[0] for node in found.computing()} - {node.key[0] for node in found.kept} == half | {"b", "y"}
     assert all("angles that exceed 8 or were not measured" in reason for reason in found.kept.values())
 
@@ -519,5 +519,5 @@ def test_positions_beyond_what_float16_holds_turn_as_in_float32():
 
 
 def test_a_product_that_adds_up_is_half_in_front_of_angles():
-    found = decide(ModelIndex.of(Model(rotary(inner=2))), HalfType.FP16, {})
+    found = decide(ModelIndex.of(Model(rotary(inner=2))), HalfType.FP16, {}, lambda _: "")
     assert {node.key[0] for node in found.kept} == {"t", "c", "s"}

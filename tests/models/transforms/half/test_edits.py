@@ -436,3 +436,34 @@ def test_a_network_in_bfloat16_is_valid_from_cast_to_cast() -> None:
     assert (half.nodes, half.kept, half.casts) == (3, (), 2)
     types = types_of(written)
     assert {types[name] for each in written.graph.node if each.op_type != "Cast" for name in each.input} == {"BFLOAT16"}
+
+
+def test_casts_that_change_no_type_any_more_go_away() -> None:
+    model = model_of(
+        """g (float[4] x, bool c) => (float[4] y, float[4] a) <float half = {0.5}> {
+            z = Tanh (x) a = Mul (z, half) k = Tanh (a) b = Cast <to = 1> (a) d = Cast <to = 1> (b) e = Mul (b, d)
+            f = If (c) <then_branch = t () => (float[4] p) { g = Mul (b, d) p = Cast <to = 1> (g) },
+                        else_branch = n () => (float[4] q) { q = Neg (d) }> y = Sum (e, f, k) }"""
+    )
+    written, _ = in_half(model)
+    shown = lines(written)
+    assert sorted(line for line in shown if "(a_float16" in line) == [
+        "a = Cast(a_float16) to=1",
+        "e = Mul(a_float16, a_float16)",
+        "k = Tanh(a_float16)",
+    ]
+    bodies = {attribute.name: attribute.g for node in written.graph.node for attribute in node.attribute}
+    then, otherwise = (bodies[name].node for name in ("then_branch", "else_branch"))
+    assert [(node.op_type, *node.input) for node in then] == [("Mul", "a_float16", "a_float16"), ("Cast", "g")]
+    assert (otherwise[0].op_type, otherwise[0].input[0]) == ("Neg", "a_float16")
+    feeds = {"x": np.float32([1, -2, 3, 0.5]), "c": np.array(True)}
+    for name, expected in outputs_of(model, feeds).items():
+        assert sqnr_db(expected, outputs_of(written, feeds)[name]) > FEW_ROUNDINGS
+
+
+def test_a_cast_that_a_float32_node_reads_stays() -> None:
+    model = model_of(
+        """g (float[4] x) => (float[4] y) <float large = {1e5}> {
+            a = Relu (x) b = Cast <to = 1> (a) c = Mul (b, large) d = Tanh (c) y = Add (d, a) }"""
+    )
+    assert "b = Cast(a) to=1" in lines(in_half(model)[0])

@@ -7,8 +7,7 @@ from onnx import TensorProto, helper, parser
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.options import HalfType
-from qdqtool.models.transforms.half.decide import index_arithmetic
-from qdqtool.models.transforms.half.operands import operands_of
+from qdqtool.models.transforms.half.operands import index_arithmetic, operands_of
 
 GRAPH = """<ir_version: 10, opset_import: ["": 21, "mine": 1]>
 g (float[2] x, float[2,2] m, int64[2] i, float[1,1,2,2] image, bool flag) => (float[2] y)
