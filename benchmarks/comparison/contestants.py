@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import onnx
 
 from benchmarks.comparison import costs
 from benchmarks.comparison.subjects import Subject, has_matmul_weights
@@ -151,7 +152,8 @@ def _ours(group: str, method: str, *options: str, data: bool = True, command: st
         words = [sys.executable, "-m", "qdqtool", command, str(subject.path), "-o", str(output), *options]
         if data:
             words += ["--calib-data", str(subject.calibration), "--samples", str(samples)]
-        return [*words, *_shapes(subject)]
+        # Without data, nothing tells cast how large an open dimension is.
+        return [*words, *(_shapes(subject) if data or command == "quantize" else _shapes_of_data(subject))]
 
     return Contestant(OURS, group, method, words_of)
 
@@ -193,6 +195,15 @@ def _model_optimizer(
 
 def _shapes(subject: Subject) -> list[str]:
     return ["--input-shapes", subject.input_shapes] if subject.input_shapes else []
+
+
+def _shapes_of_data(subject: Subject) -> list[str]:
+    graph = onnx.load(subject.path, load_external_data=False).graph
+    ranks = {value.name: len(value.type.tensor_type.shape.dim) for value in graph.input}
+    with np.load(subject.calibration) as stored:
+        shapes = {name: stored[name].shape for name in stored.files if ranks.get(name)}
+    shown = {name: [1, *shape[1:]] if len(shape) == ranks[name] else shape[1:] for name, shape in shapes.items()}
+    return ["--input-shapes", ",".join(f"{name}:{'x'.join(map(str, shape))}" for name, shape in shown.items())]
 
 
 def plain(subject: Subject, samples: int) -> list[str]:

@@ -57,6 +57,7 @@ class HalfRequest:
         is_default: Whether the limit may be lowered for a model whose Q/DQ already cost more.
         measured: The largest finite magnitude of tensors, by scope and name.
         refuse: Returns why a node must stay float32, or "" if it may be half precision.
+        reserve: How many times larger values may be than the measured ones.
     """
 
     half: HalfType
@@ -64,6 +65,7 @@ class HalfRequest:
     is_default: bool
     measured: Mapping[TensorKey, float]
     refuse: Callable[[NodeView], str]
+    reserve: float = 1.0
 
     def __post_init__(self) -> None:
         if self.limit_db is not None:
@@ -85,7 +87,7 @@ class HalfRequest:
         def refuse(node: NodeView) -> str:
             return self.refuse(node) or (why if (node.scope.path, node.key) in kept else "")
 
-        return convert_to_half(model, self.half, self.measured, refuse, saves_casts=saves_casts)
+        return convert_to_half(model, self.half, self.measured, refuse, saves_casts=saves_casts, reserve=self.reserve)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

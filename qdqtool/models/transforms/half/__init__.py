@@ -54,6 +54,7 @@ def convert_to_half(
     refuse: Callable[[NodeView], str] = lambda _: "",
     *,
     saves_casts: bool = True,
+    reserve: float = 1.0,
 ) -> Transformed[HalfConversion]:
     """Convert the float32 nodes of a model to half precision.
 
@@ -68,9 +69,10 @@ def convert_to_half(
             are assumed to fit.
         refuse: Returns why a node must stay float32, or "" if it may be half precision.
         saves_casts: Whether light nodes between nodes that stay float32 stay float32 too.
+        reserve: How many times larger values may be than the measured ones.
     """
     index = ModelIndex.of(model.fork())
-    decisions = decide(index, half, measured or {}, refuse, saves_casts=saves_casts)
+    decisions = decide(index, half, measured or {}, refuse, saves_casts=saves_casts, reserve=reserve)
     builder = HalfEdits(decisions)
     builder.add_all()
     done = without_same_casts(apply_edits(index.model, builder.edits), decisions) if builder.edits else model

@@ -150,6 +150,7 @@ def decide(
     refuse: Callable[[NodeView], str],
     *,
     saves_casts: bool = True,
+    reserve: float = 1.0,
 ) -> Decisions:
     """Decide the type of every node of a model.
 
@@ -159,12 +160,15 @@ def decide(
         measured: The largest finite magnitude of measured tensors, by scope and name.
         refuse: Returns why a node must stay float32, or "" if it may be half precision.
         saves_casts: Whether light nodes between nodes that stay float32 stay float32 too.
+        reserve: How many times larger values may be than the measured ones.
     """
     view = index.view
     operands = {node: own for node in view.nodes() if (own := operands_of(node, index.types, half)) is not None}
     outputs = frozenset(value for value in view.values() if value.is_output)
-    decisions = Decisions(index, half, operands, find_infinity_constants(index, half), returned=outputs)
-    limits = _Limits(decisions, Magnitudes(measured, index), measured)
+    decisions = Decisions(
+        index, half, operands, find_infinity_constants(index, half.largest / reserve), returned=outputs
+    )
+    limits = _Limits(decisions, Magnitudes(measured, index), measured, reserve)
     indices = index_arithmetic(index, operands)
     angles = index_arithmetic(index, operands, [node for node in decisions.computing() if limits.has_large_angle(node)])
     carried = f"its results become indices or shapes, and {half.onnx_name} holds integers only up to {half.integers}"
@@ -187,17 +191,21 @@ _LOG_OF_LARGEST = math.log(np.finfo(np.float64).max)
 class _Limits:
     """Checks whether the inputs and outputs of nodes fit in half precision."""
 
-    def __init__(self, decisions: Decisions, magnitudes: Magnitudes, measured: Mapping[TensorKey, float]) -> None:
+    def __init__(
+        self, decisions: Decisions, magnitudes: Magnitudes, measured: Mapping[TensorKey, float], reserve: float
+    ) -> None:
         self._decisions = decisions
         self._half = decisions.half
         self._magnitudes = magnitudes
         self._measured = measured
+        self._reserve = reserve
+        self._largest = decisions.half.largest / reserve
 
     def has_large_angle(self, node: NodeView) -> bool:
         """Return whether a node reads an angle that is large, or may be."""
         angle = node.input(0) if node.is_op("Cos", "Sin", "Tan") else None
         magnitude = self._magnitudes.of(angle) if angle is not None else 0.0
-        return magnitude is None or magnitude > LARGEST_ANGLE
+        return magnitude is None or magnitude * self._reserve > LARGEST_ANGLE
 
     def problem(self, node: NodeView) -> str:
         """Describe the first operand that does not fit in half precision; empty if all fit."""
@@ -217,9 +225,10 @@ class _Limits:
         if self._decisions.index.constants.is_constant(value):
             is_beyond = magnitude > self._half.finite
             return f"constant '{value.name}' has {magnitude:.3g}, beyond {self._half.finite:g}" if is_beyond else ""
-        name, limit = self._half.onnx_name, self._half.largest
+        name, limit = self._half.onnx_name, self._largest
         if magnitude > limit:
-            return f"'{value.name}' reaches {magnitude:.3g}: more than {limit:g}, a quarter of what {name} holds"
+            share = "a quarter" if self._reserve == 1 else f"1/{4 * self._reserve:g}"
+            return f"'{value.name}' reaches {magnitude:.3g}: more than {limit:g}, {share} of what {name} holds"
         if 0 < magnitude < self._half.normal and tensor_key(value) in self._measured:
             return f"'{value.name}' is at most {magnitude:.3g} in magnitude, where {name} has fewer bits"
         return ""
@@ -245,8 +254,8 @@ class _Limits:
                 what, total = "numbers", math.inf if magnitude > _LOG_OF_LARGEST else math.exp(magnitude)
             case _:
                 return ""
-        is_beyond = total > self._half.largest
-        return f"it adds up {what}, which reach {total:.3g}: more than {self._half.largest:g}" if is_beyond else ""
+        is_beyond = total > self._largest
+        return f"it adds up {what}, which reach {total:.3g}: more than {self._largest:g}" if is_beyond else ""
 
     def _averaged(self, node: NodeView) -> float:
         """Return how many numbers make one result of a mean; 1 if a shape is unknown."""

@@ -15,7 +15,6 @@ from qdqtool.models.graph.index.constants import Array, Constants
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Use, Value
-from qdqtool.models.options import HalfType
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import FLOAT32
@@ -102,12 +101,12 @@ class InfinityConstants:
     carried: frozenset[Value]
 
 
-def find_infinity_constants(index: ModelIndex, half: HalfType) -> InfinityConstants:
+def find_infinity_constants(index: ModelIndex, limit: float) -> InfinityConstants:
     """Return constants beyond :attr:`.HalfType.largest` that only a Softmax reads, or that bound nothing."""
     roots: set[Value] = set()
     carried: set[Value] = set()
     for value in index.view.values():
-        sign = _sign_of_huge(value, index.constants, half.largest)
+        sign = _sign_of_huge(value, index.constants, limit)
         walk = _InfinityWalk(index.constants)
         if sign and value.uses and not value.is_output and walk.is_harmless(value, sign):
             roots.add(value)

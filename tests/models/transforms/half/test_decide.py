@@ -521,3 +521,32 @@ def test_positions_beyond_what_float16_holds_turn_as_in_float32():
 def test_a_product_that_adds_up_is_half_in_front_of_angles():
     found = decide(ModelIndex.of(Model(rotary(inner=2))), HalfType.FP16, {}, lambda _: "")
     assert {node.key[0] for node in found.kept} == {"t", "c", "s"}
+
+
+@pytest.mark.parametrize(("reserve", "half"), [(1.0, {"a", "y"}), (8.0, {"y"})])
+def test_values_may_be_larger_than_on_random_inputs(reserve, half):
+    model = make_model(
+        [node("Relu", "x", "a"), node("Tanh", "a", "b"), node("MatMul", "b w", "y")],
+        {"x": (2, 2)},
+        {"y": (2, 2)},
+        {"w": floats(2, 2)},
+    )
+    found = decide(
+        ModelIndex.of(Model(model)),
+        HalfType.FP16,
+        {((), "a"): 2048.0},
+        lambda _: "",
+        saves_casts=False,
+        reserve=reserve,
+    )
+    assert {each.key[0] for each in found.computing()} - {each.key[0] for each in found.kept} - {"b"} == half
+    assert all("1/32 of what float16 holds" in reason for reason in found.kept.values())
+
+
+def test_a_mask_of_moderate_size_needs_no_float32_on_random_inputs():
+    model = parser.parse_model(
+        """<ir_version: 10, opset_import: ["": 21]> g (float[2,2] x, bool[2,2] m) => (float[2,2] y)
+        <float low = {-10000}> { a = Where (m, x, low) y = Softmax (a) }"""
+    )
+    found = decide(ModelIndex.of(Model(model)), HalfType.FP16, {((), "a"): 1e4}, lambda _: "", reserve=8.0)
+    assert not found.kept

@@ -28,7 +28,7 @@ def model_of(nodes: str) -> onnx.ModelProto:
 
 
 def names(model: onnx.ModelProto) -> tuple[set[str], set[str]]:
-    found = find_infinity_constants(ModelIndex.of(Model(model)), HalfType.FP16)
+    found = find_infinity_constants(ModelIndex.of(Model(model)), HalfType.FP16.largest)
     return {value.name for value in found.roots}, {value.name for value in found.carried}
 
 
