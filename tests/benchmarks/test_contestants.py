@@ -17,7 +17,7 @@ from support.comparison import saved
 
 from benchmarks.comparison import contestants, coverage, file_contents, real_models, speech, subjects
 from benchmarks.comparison.arena import Arena, Effort
-from benchmarks.comparison.contestants import DEFAULT, FP8, ORT, OURS
+from benchmarks.comparison.contestants import DEFAULT, FP8, HALF, ORT, OURS
 from benchmarks.comparison.quality import Referee
 from benchmarks.comparison.subjects import Subject, Workshop
 
@@ -145,6 +145,13 @@ class TestFollowing:
         results = arena.compare([contestants.ours()[0], peer, *contestants.followers([peer])])
         assert [one.tool for one in results] == ["float", OURS, ORT]
         assert [one.cost for one in results] == [None] * 3
+
+
+def test_a_cast_without_data_is_told_the_shapes_of_the_data(tmp_path):
+    subject = subjects.prepare("digits_cnn", Workshop(tmp_path, quick=True))
+    commands = [one.command(subject, 4, tmp_path) for one in contestants.ours() if one.group == HALF]
+    shapes = [words[words.index("--input-shapes") + 1] for words in commands if "--input-shapes" in words]
+    assert shapes == ["image:1x1x8x8"]
 
 
 def test_a_contestant_that_takes_too_long_has_failed(tmp_path):

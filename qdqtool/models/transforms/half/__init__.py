@@ -75,7 +75,8 @@ def convert_to_half(
     decisions = decide(index, half, measured or {}, refuse, saves_casts=saves_casts, reserve=reserve)
     builder = HalfEdits(decisions)
     builder.add_all()
-    done = without_same_casts(apply_edits(index.model, builder.edits), decisions) if builder.edits else model
+    edited = apply_edits(index.model, builder.edits) if builder.edits else model
+    done = without_same_casts(edited, decisions).model
     kept = tuple(node.because(reason) for node, reason in decisions.kept.items())
     computing = tuple((node.scope.path, node.key) for node in decisions.computing() if node not in decisions.kept)
     return Transformed(done, HalfConversion(computing, kept, builder.casts))

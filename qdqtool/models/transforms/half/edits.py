@@ -24,7 +24,7 @@ from qdqtool.models.graph.index.constants import Array
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import GraphView, NodeView, Use, Value
 from qdqtool.models.graph.io.tensors import element_count, make_tensor, pending_tensor, read_array
-from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.options import HalfType
 from qdqtool.models.payload import Payload
 from qdqtool.models.transforms.half.decide import DTYPES, Decisions
@@ -206,7 +206,7 @@ class HalfEdits:
         self._let_read(uses, name)
 
 
-def without_same_casts(converted: Model, decisions: Decisions) -> Model:
+def without_same_casts(converted: Model, decisions: Decisions) -> Transformed[None]:
     """Remove the Casts of the given model that read half precision now and make it; exporters put them around norms.
 
     Args:
@@ -228,7 +228,7 @@ def without_same_casts(converted: Model, decisions: Decisions) -> Model:
             sources[made] = sources.get(source, source)
             edits.append(RemoveNode(node.scope.path, node.key))
             edits += [SetInput(use.node.scope.path, use.node.key, use.index, sources[made].name) for use in made.uses]
-    return apply_edits(converted, edits) if edits else converted
+    return Transformed(apply_edits(converted, edits) if edits else converted, None)
 
 
 def rounded(array: Array, half: HalfType, *, clipped: bool = False) -> Array:
