@@ -60,15 +60,7 @@ class Record:
         print("\n\n".join(self._texts(tables.text).values()))
 
     def _texts(self, table: report.Table) -> dict[str, str]:
-        halves = [one for one in self.results if one.group == contestants.HALF]
-        quantized = {one.model for one in self.results if one.group not in ("", contestants.HALF)}
-        others = [one for one in self.results if one not in halves and one.model in quantized]
-        parts = {
-            "peers": others and report.comparison(table, others, self._arguments.clock),
-            "half": halves and report.halves(table, halves),
-            "growth": self.grown and report.scaling(table, self.grown),
-        }
-        return {name: text for name, text in parts.items() if text}
+        return report.parts(table, self.results, self.grown, self._arguments.clock)
 
 
 def main() -> None:

@@ -4,12 +4,26 @@ import re
 from collections.abc import Callable, Sequence
 
 from benchmarks.comparison import bars, growth, tables
+from benchmarks.comparison.contestants import HALF
 from benchmarks.comparison.growth import Growth
 from benchmarks.comparison.measured import Result
 
 Table = Callable[[Sequence[str], Sequence[Sequence[str]]], str]
 _FOLDERS = re.compile(r"(?<![\w.])(?:/[^\s/:'\"]+)+/")
 """Of a path in a message: where somebody keeps files says nothing here."""
+
+
+def parts(table: Table, results: Sequence[Result], grown: Sequence[Growth], clock: str) -> dict[str, str]:
+    """Everything, by the name of its place in the page; arguments as of :func:`comparison`."""
+    half = [one for one in results if one.group == HALF]
+    models = {one.model for one in results if one.group not in ("", HALF)}
+    others = [one for one in results if one.group != HALF and one.model in models]
+    found = {
+        "peers": others and comparison(table, others, clock),
+        "half": half and halves(table, half),
+        "growth": grown and scaling(table, grown),
+    }
+    return {name: text for name, text in found.items() if text}
 
 
 def comparison(table: Table, results: Sequence[Result], clock: str) -> str:

@@ -131,8 +131,9 @@ class TestDocumentation:
         results, measured = store.read(ROOT / "benchmarks/results.json")
         assert {OURS, ORT} <= {one.tool for one in results}
         assert OURS in {one.tool for one in measured}
-        assert report.comparison(tables.markdown, results, "wall") in page
-        assert report.scaling(tables.markdown, measured) in page
+        parts = report.parts(tables.markdown, results, measured, "wall")
+        assert list(parts) == ["peers", "half", "growth"]
+        assert all(text in page for text in parts.values())
 
 
 class TestPages:
