@@ -7,7 +7,7 @@ from pathlib import Path
 
 from qdqtool.accuracy.checking.check_values import feeds_of, recorded_preprocessing, with_values
 from qdqtool.accuracy.report import Accuracy
-from qdqtool.accuracy.search.half_search import HalfRequest, HalfSearch, convert_within
+from qdqtool.accuracy.search.half_search import RESERVE_OF_RANDOM, HalfRequest, HalfSearch, convert_within
 from qdqtool.errors import GateError, UsageError
 from qdqtool.models.graph.index.growth import require_bounded
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -40,10 +40,6 @@ DEFAULT_SQNR_DB = {HalfType.FP16: 40.0, HalfType.BF16: 25.0}
 
 On random inputs, an output is often nearly constant or nearly 0, and such an SQNR would keep good nodes in float32.
 """
-
-RESERVE_OF_RANDOM = 8.0
-"""How many times larger values of real data may be than those of random inputs (measured on 17 networks: up to 7.4, and
-without this reserve a classifier of files kept 13 dB). Time steps of a diffusion model were 763 times larger."""
 
 OPSET_OF_BFLOAT16 = 22
 """The first opset that defines convolutions and pooling for bfloat16."""
@@ -174,11 +170,10 @@ def _search(source: Model, options: CastOptions, request: DataRequest) -> tuple[
     require_bounded(model, feeds.description.shapes)
     split = split_samples(len(feeds))
     choosing, is_real = split.choosing_of(feeds), feeds.description.seed is None
-    is_default = is_real and options.min_sqnr_db is None
     half = HalfRequest(
         half=options.to,
-        limit_db=DEFAULT_SQNR_DB[options.to] if is_default else options.min_sqnr_db,
-        is_default=is_default,
+        limit_db=DEFAULT_SQNR_DB[options.to] if is_real and options.min_sqnr_db is None else options.min_sqnr_db,
+        is_default=is_real and options.min_sqnr_db is None,
         measured=measure_magnitudes(model, choosing),
         reserve=1.0 if is_real else RESERVE_OF_RANDOM,
         refuse=lambda node: "" if (why := options.selection.refusal(node)) is None else why.text,
