@@ -138,6 +138,7 @@ class CastKeywords(DataKeywords, total=False):
     min_sqnr: float | None
     nodes_to_exclude: Sequence[str]
     op_types_to_exclude: Sequence[str]
+    io_types: Literal["keep", "fp16", "bf16", "fp32", "quantized"]
     external_data: Literal["auto", "always", "never"]
     seed: int
     input_shapes: Shapes

@@ -7,8 +7,13 @@ from pathlib import Path
 
 from qdqtool.accuracy.checking.check_values import feeds_of, recorded_preprocessing, with_values
 from qdqtool.accuracy.report import Accuracy
-from qdqtool.accuracy.search.half_search import RESERVE_OF_RANDOM, HalfRequest, HalfSearch, convert_within
-from qdqtool.errors import GateError, UsageError
+from qdqtool.accuracy.search.half_search import (
+    DEFAULT_SQNR_DB,
+    RESERVE_OF_RANDOM,
+    HalfRequest,
+    HalfSearch,
+    convert_within,
+)
 from qdqtool.models.graph.index.growth import require_bounded
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.soundness import require_sound
@@ -19,13 +24,13 @@ from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.report import Sizes, WrittenModelReport
-from qdqtool.models.options import ExternalData, HalfType
+from qdqtool.models.options import ExternalData, HalfType, IoTypes
 from qdqtool.models.running.loadable import require_loadable
-from qdqtool.models.transforms.half import HalfConversion
 from qdqtool.models.transforms.inline_functions import inline_called
+from qdqtool.models.transforms.io_types import InterfaceChange, with_io_types
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.options import Speech, Values, build
-from qdqtool.quantization.planning.high_precision import float_types, measure_magnitudes
+from qdqtool.quantization.planning.high_precision import measure_magnitudes
 from qdqtool.quantization.planning.placement.proposal import Selection
 from qdqtool.quantization.report import HighPrecisionReport
 from qdqtool.quantization.statistics.float_runs import FloatRuns
@@ -34,12 +39,6 @@ from qdqtool.samples.options import require_data
 from qdqtool.samples.report import DataDescription
 from qdqtool.samples.request import DataRequest, data_request
 from qdqtool.samples.split import MeasuringData, measuring_part, split_samples
-
-DEFAULT_SQNR_DB = {HalfType.FP16: 40.0, HalfType.BF16: 25.0}
-"""The SQNR in dB that every output keeps on real data unless the user gives another limit.
-
-On random inputs, an output is often nearly constant or nearly 0, and such an SQNR would keep good nodes in float32.
-"""
 
 OPSET_OF_BFLOAT16 = 22
 """The first opset that defines convolutions and pooling for bfloat16."""
@@ -54,12 +53,14 @@ class CastOptions:
         min_sqnr_db: The SQNR in dB that every output keeps; None for :data:`DEFAULT_SQNR_DB` on real data, and for
             finite outputs on random inputs.
         selection: Patterns of the nodes that stay float32.
+        io_types: The types of inputs and outputs.
         external_data: Whether weights are stored in a second file.
     """
 
     to: HalfType = HalfType.FP16
     min_sqnr_db: float | None = None
     selection: Selection = field(default_factory=Selection)
+    io_types: IoTypes = IoTypes.KEEP
     external_data: ExternalData = ExternalData.AUTO
 
 
@@ -75,6 +76,7 @@ class CastReport(WrittenModelReport):
         min_sqnr_db: The SQNR in dB that every output keeps; None if outputs only have to be finite.
         accuracy: The outputs of the result against those of the model without its Q/DQ.
         before_db: The SQNR of the worst output of the model against the model without its Q/DQ; None without Q/DQ.
+        interface: The inputs and outputs whose types were to change, with what the application feeds and receives.
         data: The samples.
         opset_before: The opset of the input model.
         opset_after: The opset of the output.
@@ -88,6 +90,7 @@ class CastReport(WrittenModelReport):
     min_sqnr_db: float | None
     accuracy: Accuracy
     before_db: float | None
+    interface: tuple[InterfaceChange, ...]
     data: DataDescription
     opset_before: int
     opset_after: int
@@ -139,9 +142,9 @@ def cast_model(
     options.selection.matches(ModelIndex.of(source).view)
     found, feeds = _search(source, options, request)
     done = found.request.convert(source, found.kept)
-    require_loadable(done.model, given)
-    written = with_metadata(done.model, {HIGH_PRECISION_KEY: options.to.value})
-    saved = save_model(written, output, external_data=options.external_data)
+    made = with_io_types(with_metadata(done.model, {HIGH_PRECISION_KEY: options.to.value}), options.io_types)
+    require_loadable(made.model, given)
+    saved = save_model(made.model, output, external_data=options.external_data)
     return CastReport(
         model=str(given.path or ""),
         output=str(saved.model),
@@ -156,9 +159,10 @@ def cast_model(
         min_sqnr_db=found.request.limit_db,
         accuracy=found.accuracy,
         before_db=found.before_db,
+        interface=made.report,
         data=feeds.description,
         opset_before=given.default_opset(),
-        opset_after=done.model.default_opset(),
+        opset_after=made.model.default_opset(),
         sizes=Sizes(before=model_bytes(given), after=saved.bytes),
     )
 
@@ -178,23 +182,5 @@ def _search(source: Model, options: CastOptions, request: DataRequest) -> tuple[
         reserve=1.0 if is_real else RESERVE_OF_RANDOM,
         refuse=lambda node: "" if (why := options.selection.refusal(node)) is None else why.text,
     )
-    _require_work(half.convert(model).report, model, options.to)
     with FloatRuns(optimized=False) as runs:
-        found = convert_within(model, half, MeasuringData(feeds=choosing), measuring_part(feeds, split), runs)
-    if not found.request.convert(model, found.kept).report.nodes:
-        limit = found.request.limit_db
-        least = "is finite" if limit is None else f"keeps {limit:g} dB"
-        raise GateError(
-            f"no node can compute in {options.to.onnx_name} such that every output {least}",
-            hint="a lower limit, `--min-sqnr DB`; or bfloat16, which has the range of float32: `--to bf16`",
-        )
-    return found, feeds
-
-
-def _require_work(done: HalfConversion, model: Model, half: HalfType) -> None:
-    if done.nodes:
-        return
-    if done.kept:
-        first = done.kept[0]
-        raise UsageError(f"no node can compute in {half.onnx_name}; {first.node} stays float32: {first.reason}")
-    raise UsageError(f"the model has no node that computes in float32{float_types(model)}")
+        return convert_within(model, half, MeasuringData(feeds=choosing), measuring_part(feeds, split), runs), feeds

@@ -11,7 +11,7 @@ from typing import Any
 
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.engines.options import GPUS, SM
-from qdqtool.models.options import ExternalData, HalfType, Profile, WeightStorage
+from qdqtool.models.options import ExternalData, HalfType, IoTypes, Profile, WeightStorage
 from qdqtool.options import choice, comma_separated, file, listed, number, option, output, text
 from qdqtool.quantization.planning.options import WHAT, HighPrecision, RecipeOptions
 from qdqtool.samples.options import (
@@ -192,6 +192,11 @@ class CastCommand:
     )
     op_types_to_exclude: tuple[str, ...] = option(
         (), "Keep these operators in float32; repeatable.", listed("GLOB", offers="op_types")
+    )
+    io_types: IoTypes = option(
+        IoTypes.KEEP,
+        "Types of float inputs and outputs; quantized makes them the codes of the first Q and the last DQ.",
+        choice("keep", "fp16", "bf16", "fp32", "quantized", values=IoTypes),
     )
     external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA)
     samples_and_shapes: MeasuredData = field(default_factory=MeasuredData)

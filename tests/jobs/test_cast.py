@@ -158,6 +158,20 @@ def convolved(model: onnx.ModelProto) -> list[str]:
     return [name for node in model.graph.node if node.op_type == "Conv" for name in (*node.input, *node.output)]
 
 
+def test_inputs_and_outputs_get_the_type_that_is_asked_for(tmp_path: Path) -> None:
+    report = cast_model(conv_model(), SAMPLES, io_types="fp16")
+    written = made(report)
+    assert {value.type.tensor_type.elem_type for value in (*written.graph.input, *written.graph.output)} == {10}
+    assert "Cast" not in {node.op_type for node in written.graph.node}
+    assert [str(each) for each in report.interface] == [
+        "input 'x' is float16 instead of float32",
+        "output 'y' is float16 instead of float32",
+    ]
+    onnx.save(conv_model(), tmp_path / "m.onnx")
+    done = qdqtool("cast", "m.onnx", "--io-types", "quantized", "-o", "h.onnx", cwd=tmp_path)
+    assert "input 'x' stays float32: " in done.out
+
+
 def test_functions_are_inlined_so_that_their_nodes_can_change() -> None:
     text = """<ir_version: 10, opset_import: ["": 17, "own": 1]> g (float[4] x) => (float[4] y) {
         a = own.twice (x) y = own.twice (a) }

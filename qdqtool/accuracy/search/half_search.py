@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from qdqtool.accuracy.checking.accuracy import MeasuredModel, measure_accuracy
 from qdqtool.accuracy.report import Accuracy
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal, worst_db
+from qdqtool.errors import GateError, UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.model import Model, Transformed
@@ -22,6 +23,7 @@ from qdqtool.models.transforms.half import HalfConversion, NodeId, convert_to_ha
 from qdqtool.models.transforms.strip import strip_from
 from qdqtool.models.transforms.taps import TensorKey
 from qdqtool.numerics.noise import WORST_DB
+from qdqtool.quantization.planning.high_precision import float_types
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.split import MeasuringData
 
@@ -37,6 +39,12 @@ PROBES = 64
 MARGIN_DB, MOST_DB = 0.3, 6.0
 """A result that misses the SQNR on other samples raises the target by the missing dB, at most the second number, and
 the first."""
+
+DEFAULT_SQNR_DB = {HalfType.FP16: 40.0, HalfType.BF16: 25.0}
+"""The SQNR in dB that every output keeps on real data unless the user gives another limit.
+
+On random inputs, an output is often nearly constant or nearly 0, and such an SQNR would keep good nodes in float32.
+"""
 
 LOSS_DB = 0.5
 """By default, the SQNR of a model with Q/DQ may fall by this much."""
@@ -127,8 +135,10 @@ def convert_within(
         runs: Runs the model without its Q/DQ.
 
     Raises:
-        UsageError: The model or the result cannot be run, or no output can be compared.
+        UsageError: No node can be converted, the model or the result cannot be run, or no output can be compared.
+        GateError: No node can be converted within the limit.
     """
+    _require_nodes(request.convert(model).report, model, request.half)
     few, reference, before = MeasuringData(feeds=choosing.feeds.first(SAMPLES)), model, None
     if ModelIndex.of(model).qdq.nodes:
         reference = strip_from(model).model
@@ -137,20 +147,35 @@ def convert_within(
     target = limit = -WORST_DB if request.limit_db is None else request.limit_db
     computing = request.convert(model).report.computing
 
-    def measure(kept: frozenset[NodeId], data: MeasuringData, *, saves_casts: bool = True) -> float:
-        after = request.convert(model, kept, saves_casts=saves_casts).model
-        accuracies.append(_compared(reference, after, data, runs))
-        return _worst(accuracies[-1])
-
-    kept, accuracies = frozenset[NodeId](), list[Accuracy]()
-    while True:
-        worst = measure(kept, measuring)
-        if worst >= limit or len(kept) == len(computing):
-            return HalfSearch(request=request, kept=kept, accuracy=accuracies[-1], before_db=before)
+    def probe(kept: frozenset[NodeId]) -> float:
         # A light node alone would stay float32 to save Casts, and show no noise.
-        kept, found = find_kept(computing, target, lambda kept: measure(kept, few, saves_casts=False))
+        return _worst(_compared(reference, request.convert(model, kept, saves_casts=False).model, few, runs))
+
+    kept = frozenset[NodeId]()
+    while True:
+        done = request.convert(model, kept)
+        if not done.report.nodes:
+            least = "is finite" if request.limit_db is None else f"keeps {limit:g} dB"
+            raise GateError(
+                f"no node can compute in {request.half.onnx_name} such that every output {least}",
+                hint="a lower limit, `--min-sqnr DB`; or bfloat16, which has the range of float32: `--to bf16`",
+            )
+        accuracy = _compared(reference, done.model, measuring, runs)
+        worst = _worst(accuracy)
+        if worst >= limit:
+            return HalfSearch(request=request, kept=kept, accuracy=accuracy, before_db=before)
+        kept, found = find_kept(computing, target, probe)
         if math.isfinite(found):
             target = max(target, found) + min(limit - worst, MOST_DB) + MARGIN_DB
+
+
+def _require_nodes(done: HalfConversion, model: Model, half: HalfType) -> None:
+    if done.nodes:
+        return
+    if done.kept:
+        first = done.kept[0]
+        raise UsageError(f"no node can compute in {half.onnx_name}; {first.node} stays float32: {first.reason}")
+    raise UsageError(f"the model has no node that computes in float32{float_types(model)}")
 
 
 def _compared(reference: Model, model: Model, data: MeasuringData, runs: FloatRuns) -> Accuracy:

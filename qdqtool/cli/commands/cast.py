@@ -13,7 +13,7 @@ from qdqtool.options import COMMAND_LINE
 
 LAYOUT = Layout(
     sections={
-        "Result": ("output", "to", "min_sqnr", "nodes_to_exclude", "op_types_to_exclude", "external_data"),
+        "Result": ("output", "to", "min_sqnr", "nodes_to_exclude", "op_types_to_exclude", "io_types", "external_data"),
         "Data": ("data", "allow_constant_data", "samples"),
         "Images": (),
         "Sound and text": (),
@@ -26,6 +26,7 @@ LAYOUT = Layout(
         "min_sqnr",
         "nodes_to_exclude",
         "op_types_to_exclude",
+        "io_types",
         "input_shapes",
         "output_format",
         "help",
@@ -45,7 +46,8 @@ LAYOUT = Layout(
 def command(*, model: Path, output: Path, output_format: str, **words: Any) -> None:
     """Convert the float32 nodes of MODEL to half precision, since TensorRT 11 takes all types from the ONNX file.
 
-    Q/DQ pairs keep their scales and codes, and inputs and outputs keep their types. Values are measured on the data. A
+    Q/DQ pairs keep their scales and codes, and inputs and outputs keep their types without
+    --io-types. Values are measured on the data. A
     node stays float32 if ONNX does not define its operator for the type, if its values leave the type, if an option
     names it, or if an output would miss --min-sqnr. The report lists these nodes with the reasons.
     """

@@ -2,6 +2,7 @@
 
 from rich.console import Console
 
+from qdqtool.errors import escape
 from qdqtool.jobs.cast import CastReport
 from qdqtool.reports.text._shared import print_files, print_high_precision, print_opset
 from qdqtool.reports.text.quantize import print_accuracy
@@ -17,4 +18,6 @@ def render(report: CastReport, console: Console) -> None:
         console.print(f"  before     worst output: {report.before_db:.1f} dB")
     if report.data.seed is not None:
         console.print("note     real data may have larger values than random inputs: `--data DATA`", style="yellow")
+    for change in report.interface:
+        console.print(f"interface  {escape(str(change))}", style="yellow" if change.reason else "")
     print_files(report.output, report.external_data, report.sizes, console)
