@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from qdqtool.errors import QdqError
 from qdqtool.linting.repair.output_changes import output_changes
-from qdqtool.linting.repair.proof import WEAK, Proof, Prover, Run, same_values
+from qdqtool.linting.repair.proof import NAN_INPUTS, WEAK, Proof, Prover, Run, same_values
 from qdqtool.linting.repair.report import Change, RefusedFix, Repaired
 from qdqtool.linting.rules import Draft, Fix, Label, RuleContext, UnfitError
 from qdqtool.models.graph.edits.edit import (
@@ -191,7 +191,8 @@ class Repair:
                 seen.add(proposal.key)
         # The version converter may replace nodes that other fixes would edit, so fixes that raise the opset go alone.
         raising = [chosen for chosen in batch if chosen.draft.opset]
-        return raising or batch
+        # Their proof says nothing about NaN, and that of the others does.
+        return raising or [chosen for chosen in batch if chosen.fix.offer.is_open_for_nan] or batch
 
     def _choose(self, context: RuleContext, namer: Namer, proposal: Proposal, label: Label) -> _Chosen | None:
         """Return the first alternative that can be applied, or None if it has another label."""
@@ -226,7 +227,7 @@ class Repair:
         if self._now.failure is None and run.failure is None:
             proof = self.prover.prove((self.model, self._now), (swept.model, run))
         problem = self._problem(run, proof, label)
-        if problem is not None:
+        if problem is not None and not (problem == NAN_INPUTS and batch[0].fix.offer.is_open_for_nan):
             self._fail(batch, problem)
             return
         self._limit = None
@@ -250,7 +251,9 @@ class Repair:
             equal = "are equal, except for the sign of zeros," if same_values(self._now, run) else "change"
             words = f"outputs {equal} on {self.prover.description}"
         elif proof is not None:
-            label, words = chosen.fix.offer.label if proof.holds else "unsafe", proof.words(self.prover.description)
+            offer = chosen.fix.offer
+            is_proven = proof.holds or (proof.problem == NAN_INPUTS and offer.is_open_for_nan)
+            label, words = offer.label if is_proven else "unsafe", proof.words(self.prover.description)
         proposal = chosen.proposal
         return Change(
             code=proposal.code,

@@ -32,8 +32,9 @@ NOTHING_VARIES = (
 )
 
 NOT_RUN = "no sample ran the code next to the change, so it is not proven; give other samples with --data"
-EXTREMES = "outputs change where inputs are infinite or very large"
-WEAK = frozenset({NOTHING_VARIES, NOT_RUN, EXTREMES})
+EXTREMES = "outputs change where inputs are infinite, very large or very small"
+NAN_INPUTS = "outputs change where inputs are NaN"
+WEAK = frozenset({NOTHING_VARIES, NOT_RUN, EXTREMES, NAN_INPUTS})
 """Gaps of a proof, which ``--unsafe-fixes`` accepts."""
 
 Sample = dict[str, Array]
@@ -58,7 +59,8 @@ class Proof:
         varies: Whether any compared tensor differs between two samples. A tensor that is constant over the samples
             proves nothing: it often stays the same although the model changed.
         runs: Whether the code next to each change was run in at least one sample.
-        extremes: Whether the outputs are also equal if float inputs are infinite or very large.
+        extremes: Whether the outputs are also equal if float inputs are infinite, very large, subnormal or zero.
+        nan: Whether the outputs are also equal if float inputs are NaN.
     """
 
     outputs: str | None
@@ -67,6 +69,7 @@ class Proof:
     varies: bool = True
     runs: bool = True
     extremes: bool = True
+    nan: bool = True
 
     @property
     def holds(self) -> bool:
@@ -80,7 +83,12 @@ class Proof:
             return self.outputs
         if self.place is not None:
             return f"the outputs are the same, but {self.place}"
-        weak = ((self.runs, NOT_RUN), (self.varies, NOTHING_VARIES), (self.extremes, EXTREMES))
+        weak = (
+            (self.runs, NOT_RUN),
+            (self.varies, NOTHING_VARIES),
+            (self.extremes, EXTREMES),
+            (self.nan, NAN_INPUTS),
+        )
         return next((problem for holds, problem in weak if not holds), None)
 
     def words(self, samples: str) -> str:
@@ -150,9 +158,12 @@ class Prover:
         equal = {key for key in first if first[key] == second.get(key)}
         fault = next((_place_fault(place, first, second) for place in compared if _is_fault(place, equal)), None)
         varied = is_varied or any(len(set(first[place.key])) > 1 for place in compared)
+        extremes, nan = (self._same_on((before[0], after[0]), values) for values in (_EXTREMES, _NAN))
+        return Proof(None, len(compared), fault, varied, runs, extremes, nan)
+
+    def _same_on(self, models: tuple[Model, Model], values: "_Values") -> bool:
         assert self._feeds is not None
-        alike = same_values(*(self.run(model, _extremes(self._feeds)) for model, _ in (before, after)))
-        return Proof(None, len(compared), fault, varied, runs, extremes=alike)
+        return same_values(*(self.run(model, _filled(self._feeds, values)) for model in models))
 
     def _digests(self, index: ModelIndex, keys: Iterable[TensorKey]) -> dict[TensorKey, list[bytes]]:
         """Return digests of each tensor, one for each sample; an empty list if no sample computes it.
@@ -243,18 +254,27 @@ def _place_fault(place: Place, before: Mapping[TensorKey, list[bytes]], after: M
     return f"tensor '{place.key[1]}', next to the change, differs on sample {sample}"
 
 
-def _extremes(feeds: Iterable[Sample]) -> Iterator[Sample]:
-    """Yield copies of the first sample whose float inputs have only extreme values, of one sign and of both.
+_Values = tuple[tuple[str, float, float], ...]
+_EXTREMES: _Values = (
+    ("max", np.inf, np.inf),
+    ("max", -np.inf, -np.inf),
+    # Opposite infinities make NaN inside a model.
+    ("max", np.inf, -np.inf),
+    ("max", 1.0, -1.0),
+    ("max", 0.0, -0.0),
+    ("smallest_subnormal", 1.0, -1.0),
+)
+_NAN: _Values = (("max", np.nan, np.nan), ("max", np.nan, 0.0))
 
-    Opposite infinities make NaN inside a model. NaN is not used as an input, because ONNX does not define its code: the
-    removal of the Clip of Brevitas's codes would be unsafe.
-    """
+
+def _filled(feeds: Iterable[Sample], values: _Values) -> Iterator[Sample]:
+    """Yield copies of the first sample; float inputs have two values in turn, in multiples of a limit of their type."""
     first = next(iter(feeds))
-    for even, odd in ((np.inf, np.inf), (-np.inf, -np.inf), (np.inf, -np.inf), (1.0, -1.0)):
+    for limit, even, odd in values:
         sample = {name: array.copy() for name, array in first.items()}
         for array in (each for each in sample.values() if each.dtype.kind == "f"):
-            top = float(np.finfo(array.dtype).max)
-            array.flat[::2], array.flat[1::2] = even * top, odd * top
+            unit = float(getattr(np.finfo(array.dtype), limit))
+            array.flat[::2], array.flat[1::2] = even * unit, odd * unit
         yield sample
 
 

@@ -11,6 +11,7 @@ from qdqtool.jobs.fix import FixRequest, fix_model
 from qdqtool.linting.policy import Policy
 from qdqtool.linting.repair.proof import (
     EXTREMES,
+    NAN_INPUTS,
     NOT_RUN,
     NOTHING_VARIES,
     Proof,
@@ -379,6 +380,29 @@ def test_a_tensor_that_only_one_of_the_models_can_return_is_not_compared(turned:
     ]
     proof = prove(*(reversed(models) if turned else models))
     assert proof == Proof(None, 1)  # that of the output of the Scan
+
+
+CLIP = """<ir_version: 10, opset_import: ["": 21]> g (float[4] x) => (float[4] y) <float m = {-1}, float l = {1}, float half = {0.5}> {
+    a = Clip (x, m, l)
+    y = Neg (a)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("clip", "problem"),
+    [
+        ("b = Max (x, m) a = Min (b, l)", None),
+        # Only NaN is not equal to itself.
+        ("b = Clip (x, m, l) n = IsNaN (x) a = Where (n, m, b)", NAN_INPUTS),
+        # Only zero has a quotient with itself that is NaN; half of the smallest subnormal number is zero.
+        ("b = Clip (x, m, l) t = Div (b, b) i = IsNaN (t) f = Cast <to = 1> (i) a = Add (b, f)", EXTREMES),
+        ("b = Clip (x, m, l) h = Mul (b, half) a = Add (h, h)", EXTREMES),
+    ],
+)
+def test_a_difference_on_special_inputs_alone_is_seen(clip: str, problem: str | None) -> None:
+    changed_clip = CLIP.replace("a = Clip (x, m, l)", clip)
+    proof = prove(*(Model(onnx.parser.parse_model(text)) for text in (CLIP, changed_clip)))
+    assert (proof.outputs, proof.problem) == (None, problem)
 
 
 BEFORE_RELU = """<ir_version: 10, opset_import: ["": 21]> g (float[1,2] x) => (float[1,2] y)

@@ -16,7 +16,12 @@ from qdqtool.models.graph.io.tensors import read_array
 from qdqtool.models.transforms.restored_bounds import clipping_edits
 from qdqtool.numerics.affine import quantize
 
-CLIPPED = Offer("safe", "removes a Clip of codes: clips the values in front of the Q, or stores the clipped codes")
+# The lowest code of int8 is -128, and a Clip to -7 made -7 of it. ONNX Runtime gives NaN the lowest code.
+CLIPPED = Offer(
+    "safe",
+    "removes a Clip of codes: clips the values in front of the Q, or stores the clipped codes",
+    is_open_for_nan=True,
+)
 
 
 def clip_fixes(context: RuleContext, clip: NodeView) -> tuple[Fix, ...]:

@@ -38,10 +38,12 @@ class Offer:
     Attributes:
         label: ``safe`` if the fixed model computes the same bits, ``unsafe`` if its numbers change.
         summary: What the fix does, in one line.
+        is_open_for_nan: Whether NaN may get another code, since ONNX does not define it.
     """
 
     label: Label
     summary: str
+    is_open_for_nan: bool = False
 
     def fix(self, description: str, write: "Callable[[*Arguments, Draft], None]", *args: *Arguments) -> "Fix":
         """Return a fix of this kind; ``write(*args, draft)`` writes its edits."""

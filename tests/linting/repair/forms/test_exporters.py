@@ -8,6 +8,7 @@ from support.small import run
 
 from qdqtool.jobs.fix import FixRequest, fix_model
 from qdqtool.jobs.normalize import normalized_model
+from qdqtool.linting.repair.proof import NAN_INPUTS
 from qdqtool.linting.rules import RuleContext
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
@@ -63,6 +64,12 @@ def test_brevitas_keeps_no_clip_of_codes(tmp_path):
     (clip,) = [node for node in proto.graph.node if node.op_type == "Clip"]
     assert clip.input[0] == "x"
     assert run(proto, {"x": X})[0].tobytes() == run(given.proto, {"x": X})[0].tobytes()
+    # ONNX does not define the code of NaN, and the proof says that only NaN may give other results.
+    done = normalized_model(given, DataRequest(samples=2)).report
+    assert [(change.code, change.proof.endswith(NAN_INPUTS)) for change in done.changes] == [
+        ("clipped-codes", True),
+        ("stored-codes", False),
+    ]
 
 
 def test_brevitas_as_dynamo_exports_it_stores_the_clipped_codes(tmp_path):
