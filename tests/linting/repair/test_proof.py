@@ -382,7 +382,8 @@ def test_a_tensor_that_only_one_of_the_models_can_return_is_not_compared(turned:
     assert proof == Proof(None, 1)  # that of the output of the Scan
 
 
-CLIP = """<ir_version: 10, opset_import: ["": 21]> g (float[4] x) => (float[4] y) <float m = {-1}, float l = {1}, float half = {0.5}> {
+CLIP = """<ir_version: 10, opset_import: ["": 21]> g (float[4] x) => (float[4] y)
+<float m = {-1}, float l = {1}, float half = {0.5}> {
     a = Clip (x, m, l)
     y = Neg (a)
 }"""
