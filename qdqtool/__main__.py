@@ -42,6 +42,9 @@ _LIMITS: dict[int | None, str] = {
 _NO_ROOM = re.compile("failed to map segment|cannot allocate memory|bad_alloc", re.IGNORECASE)
 """Matches the messages of the loader and of libraries if memory is short."""
 
+_asked: list[int] = []
+"""The signals that asked this process to end."""
+
 _SPELLED = "qdqtool-spelled"
 """The error handler of stdout, for encodings such as ASCII or cp1252 that cannot encode every name or report."""
 
@@ -99,6 +102,7 @@ def main(arguments: list[str] | None = None) -> None:
         warnings.simplefilter("ignore")
     words = sys.argv[1:] if arguments is None else arguments
     try:
+        _asked.clear()
         heed(_interrupt)
         code = _run(words)
     except (KeyboardInterrupt, click.Abort) as error:
@@ -108,14 +112,21 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(code)
 
 
-def _interrupt(*_: object) -> None:
+def _interrupt(number: int, *_: object) -> None:
     # A CI job that is killed must clean up as after Ctrl-C.
+    _asked.append(number)
     raise KeyboardInterrupt
 
 
 def _run(words: list[str]) -> int:
     try:
-        code = _invoke(words)
+        try:
+            code = _invoke(words)
+        # A library may catch KeyboardInterrupt: ONNX Runtime then says that it is not installed.
+        except Exception:
+            if _asked:
+                raise KeyboardInterrupt from None
+            raise
         sys.stdout.flush()
     except click.ClickException as error:
         error.show()

@@ -163,6 +163,18 @@ def test_ctrl_c_ends_with_130_and_leaves_nothing(tmp_path: Path, signal: str) ->
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.onnx", "p.toml"]
 
 
+@pytest.mark.parametrize("error", ["ImportError", "QdqError", "click.Abort"])
+def test_ctrl_c_that_a_library_takes_for_an_error_is_ctrl_c(error: str) -> None:
+    code = (
+        "import click, os, signal\nfrom qdqtool import __main__ as entry\nfrom qdqtool.errors import QdqError\n"
+        "def work(words):\n    try:\n        os.kill(os.getpid(), signal.SIGINT)\n"
+        f"    except KeyboardInterrupt:\n        raise {error}('no library')\n"
+        "entry._invoke = work\nentry.main([])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.split()) == (130, "interrupted; nothing was left behind".split())
+
+
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a line of a shell; ``qdqtool`` in it is this one."""
     # Not within a path: the folder of the project has the same name.

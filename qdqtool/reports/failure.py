@@ -37,12 +37,21 @@ class FailureReport:
     error: Failure
 
 
+MOST_CHARACTERS = 3000
+
+
 def tell(failure: Failure) -> None:
-    """Print a failure on stderr; on a terminal, lines of the message are broken between words."""
+    """Print a failure on stderr without the middle of a very long message.
+
+    On a terminal, lines of the message are broken between words.
+    """
+    message = escape(failure.message)
+    if len(message) > MOST_CHARACTERS:
+        message = f"{message[: MOST_CHARACTERS // 2]}…{message[-MOST_CHARACTERS // 4 :]}"
     if sys.stderr.isatty():
-        make_console(sys.stderr).print(Text(escape(failure.message)))
+        make_console(sys.stderr).print(Text(message))
     else:
-        click.echo(escape(failure.message), err=True)
+        click.echo(message, err=True)
     # A hint stays one line, so that commands in it can be copied and pasted.
     if failure.hint:
         click.echo(f"hint: {escape(failure.hint)}", err=True)

@@ -126,8 +126,10 @@ def _running(file: Path | None, where: str) -> Iterator[None]:
     try:
         with contextlib.redirect_stdout(sys.stderr):
             yield
-    # A script may call sys.exit(); SystemExit is not an Exception.
-    except (Exception, SystemExit) as error:
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    # A script may call sys.exit(), and a library may panic; neither is an Exception.
+    except BaseException as error:
         line = _line_in(file, error.__traceback__) if file is not None else None
         at = f" in line {line}" if line is not None else ""
         raise UsageError(f"{where} raised {type(error).__name__}{at}: {error}") from error

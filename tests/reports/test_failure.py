@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from qdqtool.reports.failure import Failure, tell
+from qdqtool.reports.failure import MOST_CHARACTERS, Failure, tell
 
 FAILURE = Failure("error: the model does not run on the only sample that there is", "`--data DATA " + "x" * 60 + "`", 2)
 
@@ -36,3 +36,13 @@ def test_a_terminal_gets_whole_words_and_a_hint_in_one_line(monkeypatch: pytest.
 def test_a_pipe_gets_one_line_each(capsys: pytest.CaptureFixture[str]):
     tell(FAILURE)
     assert capsys.readouterr().err.splitlines() == [FAILURE.message, f"hint: {FAILURE.hint}"]
+
+
+@pytest.mark.parametrize("length", [MOST_CHARACTERS, MOST_CHARACTERS + 1, 10**6])
+def test_the_middle_of_an_endless_message_is_left_out(length: int, capsys: pytest.CaptureFixture[str]):
+    message = f"error: 'a{'x' * (length - 14)}' fails"
+    tell(Failure(message, None, 3))
+    told = capsys.readouterr().err.strip()
+    assert (told == message) is (len(message) <= MOST_CHARACTERS)
+    assert (told[:9], told[-8:]) == ("error: 'a", "x' fails")
+    assert len(told) <= MOST_CHARACTERS

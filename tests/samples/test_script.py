@@ -40,6 +40,14 @@ def test_a_function_of_a_script_is_named_with_its_file_and_one_of_a_caller_witho
         called.function()
 
 
+@pytest.mark.parametrize(("kind", "expected"), [(BaseException, UsageError), (KeyboardInterrupt, KeyboardInterrupt)])
+def test_what_is_no_exception_is_an_error_too_but_for_ctrl_c(
+    kind: type[BaseException], expected: type[BaseException]
+) -> None:
+    with pytest.raises(expected), UserFunction.of(max).running():
+        raise kind
+
+
 def test_a_script_that_was_changed_at_once_is_read_again_and_nothing_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,7 @@ _PREFIXES = (
     re.compile(r"^\[[\w.: ]+\] (?:MyelinCheckException: [\w.]+:\d+: )?"),
 )
 # Messages name the place in the library: "In validateTypes at /_src/optimizer/common/nodes/convolutionNode.cpp:88".
-_SOURCE_PLACE = re.compile(r"\.?\s+In [\w:()<>]+ at /?[\w/.+-]+:\d+\)?")
+_SOURCE_PLACE = re.compile(r"\.?\s{1,9}In [\w:()<>]{1,300} at /?[\w/.+-]{1,300}:\d{1,6}\)?")
 # Unsupported operators are refused by `assert(false)`: this is their whole message.
 _UNSUPPORTED = "false"
 # A condition in the parser's C++ code, followed by words for people.

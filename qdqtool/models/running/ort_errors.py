@@ -9,7 +9,8 @@ INSTALL = "`pip install onnxruntime`; or onnxruntime-gpu, where programs on a GP
 # Errors begin with "[ONNXRuntimeError] : 1 : FAIL : ", which may occur again inside the text.
 _STATUS = re.compile(r"^\[ONNXRuntimeError\] : \d+ : (?P<code>\w+) : (?P<text>.*)$", re.DOTALL)
 # Source positions look like "/onnxruntime_src/.../graph.cc:1234 onnxruntime::Graph::f(...) ".
-_SOURCE = re.compile(r"(?:/\S+?|\b\w+)\.(?:cc|h):\d+ [^\n]*?\) (?=[\w\[(])")
+# Names of models are in these texts, so every repetition is bounded.
+_SOURCE = re.compile(r"(?:/\S{1,200}?|\b\w{1,80})\.(?:cc|h):\d{1,6} [^\n]{0,2000}?\) (?=[\w\[(])")
 _NESTED = re.compile(r"\[ONNXRuntimeError\] : \d+ : \w+ : ")
 _FAILED_NODE = re.compile(
     r"Non-zero status code returned while running (?P<op>\S+) node\. Name:'(?P<name>[^']*)' Status Message: "
@@ -22,7 +23,8 @@ _NO_KERNEL = re.compile(
 _UNSUPPORTED = (
     re.compile(r"Current official support for domain (?P<domain>\S+) is till opset (?P<last>\d+)"),
     re.compile(r"Unsupported model IR version: \d+, max supported IR version: \d+"),
-    re.compile(r"\S+ is not a registered function/op"),
+    # A pattern for the name in front would be searched from each of its characters on: 12 s for a name of 50 kB.
+    re.compile(" is not a registered function/op"),
 )
 # ONNX Runtime's Loop stacks an output of its body and fails if the shape changes between iterations: "Inconsistent
 # shape in loop output for output. Expected:{1} Got:{2}" (1.31.1).

@@ -123,6 +123,14 @@ def test_weights_become_zeros_and_shapes_small_where_their_values_do_not_matter(
     assert [dim.dim_value for dim in best.proto.graph.input[0].type.tensor_type.shape.dim] == [1, 1]
 
 
+def test_a_weight_of_a_negative_size_is_no_error(tmp_path: Path):
+    model = network([helper.make_node("MatMul", ["x", "w"], ["y"])], ["y"], {})
+    model.graph.initializer.append(helper.make_tensor("w", TensorProto.FLOAT, [6, 1], np.arange(6.0)))
+    model.graph.initializer[0].dims[1] = -1
+    best, _ = reduced(model, failing_with("MatMul"), tmp_path)
+    assert operators(best.proto) == ["MatMul"]
+
+
 def test_a_scale_becomes_one_and_no_zero(tmp_path: Path):
     model = network(
         [helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),

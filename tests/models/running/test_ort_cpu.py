@@ -1,6 +1,7 @@
 """The reference session: its options, its errors in one line, and where it finds weights."""
 
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from qdqtool.models.payload import Payload
 from qdqtool.models.running import ort_cpu
 from qdqtool.models.running.machine import cpu_features, cpu_name
 from qdqtool.models.running.ort_cpu import Session, reference
+from qdqtool.models.running.ort_errors import session_error
 
 
 def test_the_semantic_profile_is_set_as_it_is_described() -> None:
@@ -202,6 +204,13 @@ def test_an_error_of_the_binding_is_not_printed_where_reports_go(
     with pytest.raises(QdqError, match="Failed to find node output"):
         Session(Model(make_model([node], {"x": (2,)}, {"y": (2,)}, {})))
     assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize("unit", ["x", "/", "/a", "a.cc:1 ", "/a.cc:1 ) "])
+def test_an_error_with_an_endless_name_is_translated_in_seconds(unit: str) -> None:
+    begun = time.process_time()
+    session_error(RuntimeError(f"[ONNXRuntimeError] : 1 : FAIL : {unit * (50_000 // len(unit))}"), "1")
+    assert time.process_time() - begun < 3
 
 
 def test_many_inputs_are_not_searched_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:

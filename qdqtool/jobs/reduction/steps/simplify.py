@@ -145,7 +145,7 @@ def _simplifications(model: Model) -> Iterator[Simplification]:
 
 def _plain_weights(model: Model) -> Iterator[Simplification]:
     for tensor in model.proto.graph.initializer:
-        if tensor.data_type not in _WEIGHTS or nbytes(tensor) > _MOST_BYTES:
+        if tensor.data_type not in _WEIGHTS or nbytes(tensor) > _MOST_BYTES or min(tensor.dims, default=0) < 0:
             continue
         array = np.asarray(read_array(model, tensor), np.float64)
         # Scales are positive and cannot be 0.

@@ -9,6 +9,7 @@ only :mod:`qdqtool.cli.supervisor` limits the memory.
 """
 
 import contextlib
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,16 +36,19 @@ MOST_ITERATIONS = 48
 MOST_BODIES = 256
 """Most bodies of loops that are inferred; nested loops multiply their iterations."""
 
+MOST_WINDOW = 1 << 24
+"""Most elements in the window of a pooling. ONNX Runtime's AveragePool visits the padded ones too: 25 s for 2^31."""
+
 
 def require_bounded(model: Model, shapes: Mapping[str, Sequence[int]] | None = None) -> None:
-    """Refuse a model with a tensor that takes more than a quarter of the machine's memory.
+    """Refuse a model with a tensor that takes more than a quarter of the machine's memory, or with a huge window.
 
     Args:
         model: The model that is to be run, folded or built.
         shapes: Shapes of its inputs; by default, those that the model declares.
 
     Raises:
-        ModelError: A tensor takes more.
+        ModelError: A tensor takes more, or the window of a pooling has too many elements.
     """
     proto = without_weights(model.proto)
     # The sizes of tensors inside functions depend on the call. A model that cannot be inlined cannot run either.
@@ -55,6 +59,13 @@ def require_bounded(model: Model, shapes: Mapping[str, Sequence[int]] | None = N
         given = (shapes or {}).get(value.name, [max(dim.dim_value, 1) for dim in shape.dim])
         if shape.dim or value.name in (shapes or {}):
             shape.CopyFrom(onnx.helper.make_tensor_type_proto(1, given).tensor_type.shape)
+    for node in all_nodes(proto):
+        window = max((math.prod(each.ints) for each in node.attribute if each.name == "kernel_shape"), default=0)
+        check_growth(
+            f"the window of the {node.op_type} that makes '{next(iter(node.output), '')}' is too large",
+            window,
+            MOST_WINDOW,
+        )
     _Growth().check(proto)
 
 

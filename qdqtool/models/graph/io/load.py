@@ -256,11 +256,11 @@ def _read_file(path: Path) -> memoryview:
     try:
         if path.is_dir():
             raise ModelError(f"{path} is a folder", hint="name the .onnx file in it")
+        if path.is_char_device() or path.is_block_device():
+            raise ModelError(f"{path} is a device, not a file", hint="name an .onnx file or a pipe")
         size = path.stat().st_size
         if size > _PROTOBUF_LIMIT:
-            raise ModelError(
-                f"{path} has {size} bytes; an ONNX file holds at most 2 GiB", hint="save it with external data"
-            )
+            raise ModelError(f"{path} has {size} bytes; the limit is 2 GiB", hint="save it with external data")
         data = _mapped(path) if size > LARGE else memoryview(path.read_bytes())
     except FileNotFoundError:
         raise ModelError(f"{path}: no such file") from None

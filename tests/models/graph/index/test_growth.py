@@ -1,6 +1,9 @@
 """What a model would grow to is computed before anything runs; what is large and sane passes."""
 
+import contextlib
+
 import onnx
+import onnx.parser
 import pytest
 from onnx import helper
 from support import explosions
@@ -67,6 +70,15 @@ def test_a_sane_model_with_the_same_operators_passes_and_is_not_changed(name):
     before = SANE[name].SerializeToString()
     require_bounded(Model(SANE[name]))
     assert SANE[name].SerializeToString() == before
+
+
+@pytest.mark.parametrize(("window", "is_refused"), [(1 << 10, False), (1 << 24, False), ((1 << 24) + 1, True)])
+def test_a_window_that_a_pooling_would_visit_for_minutes_is_refused(window, is_refused):
+    text = f"g (float[1, 1, 8] x) => (float y) {{ y = AveragePool <kernel_shape = [{window}]> (x) }}"
+    model = Model(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]> {text}'))
+    found = pytest.raises(ModelError, match="the window of the AveragePool that makes 'y' is too large: 16,777,217;")
+    with found if is_refused else contextlib.nullcontext():
+        require_bounded(model)
 
 
 def test_the_shapes_are_those_of_the_data():

@@ -1,5 +1,7 @@
 """Reading models: every wrong file gets its own message."""
 
+import os
+import sys
 from pathlib import Path
 
 import onnx
@@ -71,6 +73,18 @@ def test_a_missing_file_and_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="is a folder") as caught:
         load_model(tmp_path)
     assert caught.value.hint == "name the .onnx file in it"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="devices are files")
+def test_a_device_is_not_read_and_a_pipe_is(tmp_path: Path) -> None:
+    (tmp_path / "m.onnx").symlink_to("/dev/zero")
+    with pytest.raises(ModelError, match="is a device, not a file"):
+        load_model(tmp_path / "m.onnx")
+    end, start = os.pipe()
+    os.write(start, conv_model().SerializeToString())
+    os.close(start)
+    assert load_model(f"/dev/fd/{end}").proto == conv_model()
+    os.close(end)
 
 
 def test_external_weights_stay_on_disk(tmp_path: Path) -> None:
