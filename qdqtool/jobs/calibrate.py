@@ -25,6 +25,7 @@ from qdqtool.quantization.ranges.shard import Shard
 from qdqtool.quantization.ranges.types import Ranges
 from qdqtool.results import Report
 from qdqtool.samples.feeds import Progress
+from qdqtool.samples.in_memory import in_files
 from qdqtool.samples.report import DataDescription
 from qdqtool.samples.request import FileData, RandomData
 
@@ -145,7 +146,8 @@ def calibrate_to_file(
     """
     recipe, output, place = recipe or Recipe(), Path(output), place or CalibrationPlace()
     source = offloaded(model if isinstance(model, Model) else load_model(model))
-    check_output(output, [source.path] if source.path else [])
+    place_of_data = Path(data) if isinstance(data, str | Path) else getattr(data, "path", None)
+    check_output(output, in_files([source.path, place_of_data]))
     kept = None if is_stream(output) else output
     settled = settle_model(source, recipe)
     with _cluster(place, model, recipe) as cluster, runs_for(settled.recipe) as runs:

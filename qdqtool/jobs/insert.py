@@ -106,7 +106,7 @@ def insert_plan(
         GateError: The opset upgrade is verified, and it changes an output.
     """
     options, plan = options or InsertOptions(), Path(plan)
-    plan_file, source = read_plan_file(plan), load_source(model, output)
+    source = load_source(model, output, *(plan_file := read_plan_file(plan)).files(plan))
     made_for = plan_file.model_sha256
     if made_for is not None and not options.force and model_digest(source) != made_for:
         raise UsageError(
@@ -139,7 +139,7 @@ def insert_encodings(
     options, encodings = options or InsertOptions(), Path(encodings)
     if len(options.targets) > 1:
         raise UsageError("pairs are placed for one target; name one with --target")
-    source = load_source(model, output)
+    source = load_source(model, output, encodings)
     read = read_encodings(encodings)
     mode, target = nearest_mode(source, read.found), next(iter(options.targets), targets.DEFAULT)
     recipe = Recipe(quantize_mode=mode, target=target, existing=Existing.KEEP)

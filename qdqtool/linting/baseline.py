@@ -12,7 +12,7 @@ import msgspec
 from qdqtool.errors import UsageError
 from qdqtool.linting.findings import Extent, Finding
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport, validate_report, with_findings
-from qdqtool.models.graph.io.output import write_output
+from qdqtool.models.graph.io.output import check_output, write_output
 from qdqtool.results import encode_plain
 
 SCHEMA_VERSION = 2
@@ -97,7 +97,12 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def write_baseline(report: ValidateReport, path: Path) -> int:
-    """Write the findings of a run as a baseline, sorted; return their number."""
+    """Write the findings of a run as a baseline, sorted; return their number.
+
+    Raises:
+        UsageError: The file is one of the models.
+    """
+    check_output(path, [Path(model.path) for model in report.models])
     entries = sorted(_entries(report, path.parent), key=msgspec.structs.astuple)
     encoded = encode_plain(Baseline(schema_version=SCHEMA_VERSION, findings=entries))
     write_output(path, msgspec.json.format(encoded, indent=2) + b"\n")

@@ -103,9 +103,10 @@ class ScratchFolder:
     """
 
     def __init__(self, prefix: str = "qdqtool-", inside: Path | None = None) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=inside))
-        note(b"+", self.path)
-        self._remove = weakref.finalize(self, _remove, self.path)
+        with uninterrupted():
+            self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=inside))
+            note(b"+", self.path)
+            self._remove = weakref.finalize(self, _remove, self.path)
 
     def __enter__(self) -> Self:
         return self
@@ -123,14 +124,18 @@ def scratch_file(folder: Path, name: str) -> Iterator[Path]:
         name: The name that the file will get later; the temporary name contains it.
     """
     # The name is truncated, because prefix and suffix must fit in the 255 bytes of a file name.
-    handle, made = tempfile.mkstemp(prefix=f".{name[:64]}.", suffix=".tmp", dir=folder)
-    path = Path(made)
-    note(b"+", path)
+    path = None
     try:
-        os.close(handle)
+        # A signal between these lines would leave the file.
+        with uninterrupted():
+            handle, made = tempfile.mkstemp(prefix=f".{name[:64]}.", suffix=".tmp", dir=folder)
+            path = Path(made)
+            note(b"+", path)
+            os.close(handle)
         yield path
     finally:
-        _remove(path)
+        if path is not None:
+            _remove(path)
 
 
 @contextlib.contextmanager

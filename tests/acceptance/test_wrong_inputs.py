@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from support.command import Done, qdqtool
@@ -123,6 +124,31 @@ def test_an_output_folder_that_is_missing_or_cannot_be_written(folder: Path) -> 
     locked.mkdir(mode=0o555)
     done = qdqtool("insert", "m.onnx", "--plan", "plan.toml", "-o", "locked/out.onnx", cwd=folder)
     one_line(done, 2, "Permission denied")
+
+
+@pytest.mark.parametrize("read", ["m.onnx", "w.bin", "plan.toml", "s.npz", "d.npz"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "insert m.onnx --plan plan.toml -o {}",
+        "insert m.onnx --encodings d.npz -o {}",
+        "calibrate m.onnx --calib-data d.npz -o {}",
+        "check m.onnx --data d.npz --save-outputs {}",
+        "validate m.onnx --write-baseline {}",
+        "validate m.onnx --report json={}",
+    ],
+)
+def test_what_a_command_reads_is_never_overwritten(folder: Path, read: str, line: str) -> None:
+    external(folder / "m.onnx")
+    stored = PLAN.replace("0.1", "{ file = 's.npz', key = 's' }")
+    (folder / "plan.toml").write_text(f"schema_version = 1\n{stored}")
+    np.savez(folder / "s.npz", s=np.float32(0.1))
+    np.savez(folder / "d.npz", x=np.random.default_rng(0).normal(size=(3, 1, 3, 8, 8)).astype(np.float32))
+    is_read = read in {"m.onnx", "w.bin"} or read in line or (read == "s.npz" and "plan.toml" in line)
+    before = (folder / read).read_bytes()
+    done = qdqtool(*line.format(read).split(), cwd=folder)
+    assert ("never overwritten" in done.err) is is_read, done.err
+    assert not is_read or (done.code == 2 and (folder / read).read_bytes() == before)
 
 
 def test_an_opset_above_what_is_known(folder: Path) -> None:

@@ -1,6 +1,9 @@
 """Temporary files: they go with their maker, and the ledger knows what is left of one that was killed."""
 
+import gc
 import shutil
+import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -39,6 +42,21 @@ def test_a_file_goes_unless_it_was_renamed(tmp_path: Path):
     with scratch_file(tmp_path, "b") as path:
         path.rename(tmp_path / "kept")
     assert [each.name for each in tmp_path.iterdir()] == ["kept"]
+
+
+def test_a_signal_while_a_file_is_made_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def made_and_interrupted(**options: str) -> object:
+        made = make(**options)
+        signal.raise_signal(signal.SIGINT)
+        return made
+
+    for name in ("mkstemp", "mkdtemp"):
+        make = getattr(tempfile, name)
+        monkeypatch.setattr(tempfile, name, made_and_interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            scratch_file(tmp_path, "a").__enter__() if name == "mkstemp" else ScratchFolder(inside=tmp_path)
+        gc.collect()
+        assert not list(tmp_path.iterdir())
 
 
 def test_the_ledger_removes_what_its_maker_could_not(tmp_path: Path, ledger: Ledger):

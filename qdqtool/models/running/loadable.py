@@ -5,7 +5,7 @@ import importlib.util
 import numpy as np
 import onnx
 
-from qdqtool.errors import ModelError, QdqError
+from qdqtool.errors import ModelError, OutputError, QdqError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.io.tensors import iter_tensors, nbytes
@@ -34,6 +34,9 @@ def require_loadable(result: Model, source: Model) -> None:
     if importlib.util.find_spec("onnxruntime") is None:
         return
     problem = _problem(result)
+    # A temporary file could not be written: the fault of neither model.
+    if isinstance(problem, OutputError):
+        raise problem
     if problem is not None and _problem(source) is None:
         raise ModelError(
             f"the result is not written, because the reference loads the model but not the result: {problem.message}",

@@ -76,6 +76,11 @@ class PlanFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     tensors: list[PlanEntry]
     model_sha256: str | None = None
 
+    def files(self, path: Path) -> list[Path]:
+        """Return all files that a plan is read from: the plan file ``path``, and its stored arrays."""
+        numbers = (each for entry in self.tensors for each in (entry.scale, entry.scale_scale, entry.zero_point))
+        return [path, *(path.parent / each.file for each in numbers if isinstance(each, ArrayRef))]
+
 
 def read_plan_file(path: str | Path) -> PlanFile:
     """Decode a plan file strictly.

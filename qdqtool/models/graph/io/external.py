@@ -4,15 +4,18 @@ The check runs before any other library opens the model. ONNX Runtime and onnx r
 folder, but TensorRT's parser follows it.
 """
 
+import contextlib
 import sys
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import onnx
+from google.protobuf.message import DecodeError
 from onnx import TensorProto
 
 from qdqtool.errors import ModelError
 from qdqtool.models.graph.io.tensors import external_entry, is_external, is_pending, iter_tensors, nbytes
 from qdqtool.models.graph.model import Model
+from qdqtool.numerics.cores import LARGE
 
 _KEEP_TOGETHER = "keep the model and its data files in one folder, with relative locations"
 
@@ -52,6 +55,15 @@ def external_files(proto: onnx.ModelProto, folder: Path) -> list[Path]:
     stored = (tensor for tensor in iter_tensors(proto) if is_external(tensor) and not is_pending(tensor))
     locations = {external_entry(tensor, "location") for tensor in stored}
     return sorted(folder / location for location in locations)
+
+
+def data_files(path: Path) -> list[Path]:
+    """Return the external data files of a model file; an empty list for any other file, and for a large file."""
+    proto = onnx.ModelProto()
+    with contextlib.suppress(DecodeError, OSError):
+        if path.suffix == ".onnx" and path.stat().st_size <= LARGE:
+            proto.ParseFromString(path.read_bytes())
+    return external_files(proto, path.parent)
 
 
 def model_bytes(model: Model) -> int:

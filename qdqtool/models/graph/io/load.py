@@ -238,10 +238,10 @@ def load_model(path: str | Path, *, needs_data: bool = True) -> Model:
     return Model(proto, path, stored_outside=stored_outside, missing_data=missing)
 
 
-def load_source(model: str | Path | Model, output: str | Path) -> Model:
-    """Read the input model of a job unless it is in memory, and check that the output model can be written."""
+def load_source(model: str | Path | Model, output: str | Path, *inputs: Path) -> Model:
+    """Read the input model of a job unless it is in memory, and check that the output is possible and no input."""
     source = model if isinstance(model, Model) else load_model(model)
-    check_output(Path(output), [source.path] if source.path else [])
+    check_output(Path(output), [*inputs, *([source.path] if source.path else [])])
     return source
 
 

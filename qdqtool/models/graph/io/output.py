@@ -207,12 +207,15 @@ def _put(files: Sequence[Staged], stale: Sequence[Path]) -> None:
 
 
 def check_output(path: Path, inputs: list[Path]) -> None:
-    """Check that ``path`` can be an output: its folder exists, and it is not one of the inputs.
+    """Check that ``path`` can be an output: its folder exists, and it is no input and no external data of an input.
 
     Raises:
         OutputError: The folder is missing, or ``path`` is a folder.
-        UsageError: ``path`` is one of the inputs.
+        UsageError: ``path`` is one of the inputs, or external data of one.
     """
+    # Most callers never write over a file, and need no onnx for this check.
+    from qdqtool.models.graph.io.external import data_files
+
     target = destination(path)
     if target.is_stream:
         return
@@ -222,7 +225,8 @@ def check_output(path: Path, inputs: list[Path]) -> None:
     if not folder.is_dir():
         hint = f"create it first: `mkdir -p {shlex.quote(str(folder))}`"
         raise OutputError(f"output folder {folder} does not exist", hint=hint)
-    if any(source.exists() and target.path.exists() and source.samefile(target.path) for source in inputs):
+    read = [each for source in inputs for each in (source, *data_files(source))] if target.path.exists() else []
+    if any(source.exists() and source.samefile(target.path) for source in read):
         raise UsageError(f"output {path} is also an input; inputs are never overwritten", hint="name another file")
 
 
