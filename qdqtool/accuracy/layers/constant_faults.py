@@ -18,6 +18,7 @@ from qdqtool.models.graph.edits.naming import Namer
 from qdqtool.models.graph.edits.surgeon import apply_edits
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import NodeView
+from qdqtool.models.graph.io.metadata import CALIBRATION_KEY, read_metadata
 from qdqtool.models.graph.model import Model
 from qdqtool.models.running.observer import Observer
 from qdqtool.numerics.dtypes import FLOAT64, Array
@@ -99,7 +100,8 @@ class ConstantFaults:
         """
         own = match(self.baseline.view, self.index.view)[0]
         places = {each: (before[each.node], own.get(before[each.node])) for each in others}
-        legal = self._corrections({each: place for each, place in places.items() if is_bias(each)})
+        biases = {each: place for each, place in places.items() if is_bias(each) and self._is_new(each, place[0])}
+        legal = self._corrections(biases)
         for each, (_, node) in places.items():
             excess = np.abs(each.change) - legal.get(each, 0.0)
             if (excess > 0).any() and not self._is_rounded(each, node):
@@ -107,6 +109,11 @@ class ConstantFaults:
                 text = f"'{each.node.input_name(each.index)}' at {each.node.op_type} '{each.node.label}'"
                 pair = f"{each.stored[place]:.4g} for {each.plain[place]:.4g} at {list(map(int, place))}"
                 yield each, f"{text}: {count} of {excess.size} elements are not the baseline's, such as {pair}"
+
+    def _is_new(self, bias: OtherConstant, before: NodeView) -> bool:
+        """Return whether a bias may be a correction: `quantize` gives those that it corrects a new name."""
+        by_us = read_metadata(self.index.model, CALIBRATION_KEY) is not None
+        return not by_us or bias.node.input_name(bias.index) != before.input_name(bias.index)
 
     def _is_rounded(self, each: OtherConstant, node: NodeView | None) -> bool:
         """Return whether a float is a quantized weight: a Q reads it, or its Q and DQ were folded."""

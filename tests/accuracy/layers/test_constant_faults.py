@@ -10,6 +10,7 @@ from support.small import make_model
 from qdqtool.accuracy.layers.constant_faults import ConstantFaults, other_constants, with_constants
 from qdqtool.models.diff.matching import match
 from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.io.metadata import CALIBRATION_KEY
 from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.strip import strip_from
 
@@ -70,6 +71,21 @@ def test_a_bias_may_change_by_twice_the_error_of_its_layer(name: str) -> None:
     node = "Conv 'conv'" if name == "b" else "Add 'add'"
     pair = f"{large[2]:.4g} for {array[2]:.4g} at [2]"
     assert fault == f"'{name}' at {node}: 1 of {array.size} elements are not the baseline's, such as {pair}"
+
+
+@pytest.mark.parametrize(
+    ("name", "written_by_us", "count"), [("b", False, 0), ("b", True, 1), ("b_corrected", True, 0)]
+)
+def test_a_correction_of_quantize_has_a_new_name(name: str, written_by_us: bool, count: int) -> None:
+    small = B.copy()
+    small[2] += np.float32(0.01)
+    changed = model(quantized=True, b=small)
+    (tensor,) = (each for each in changed.proto.graph.initializer if each.name == "b")
+    (conv,) = (node for node in changed.proto.graph.node if node.op_type == "Conv")
+    tensor.name = conv.input[2] = name
+    if written_by_us:
+        changed.proto.metadata_props.add(key=CALIBRATION_KEY, value="{}")
+    assert len(faults(changed, model(quantized=False))) == count
 
 
 def test_the_limit_is_twice_the_error() -> None:

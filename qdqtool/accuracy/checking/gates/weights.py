@@ -15,6 +15,10 @@ FEW_BITS = 4
 """Largest number of bits of formats for which quantizers often choose codes by the error of products (GPTQ)."""
 
 
+MANY, MOVED = 3, 0.5
+"""A model was perhaps trained again if all of at least this many weights, and this share of their elements, differ."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Weights:
     """The weights that were compared, and those that could not be compared.
@@ -68,10 +72,15 @@ def _quantized_failures(quantized: list[PairError]) -> Iterator[str]:
 
 
 def _packed_failures(packed: list[Boundary], limit: float | None) -> Iterator[str]:
+    far = [boundary for boundary in packed if boundary.is_unexplained]
+    # A fault is in one weight or a few; training moves nearly all elements of all weights.
+    moved = sum(boundary.bad_weights for boundary in far) > MOVED * sum(each.error.elements for each in packed)
+    is_trained = len(far) == len(packed) >= MANY and moved
     for boundary in packed:
         place = f"weight '{boundary.baseline.name}', packed at '{boundary.entry.node.label}'"
         if limit is not None and boundary.is_unexplained:
-            yield f"{place}: {_distance(boundary, limit)}"
+            trained = "; trained again? --max-weight-steps inf skips this comparison" if is_trained else ""
+            yield f"{place}: {_distance(boundary, limit)}{trained}"
         elif boundary.fit is not None and misses(boundary.fit):
             yield f"{place}: {boundary.fit.describe()}"
 

@@ -334,6 +334,27 @@ def test_distant_codes_fail_where_a_limit_applies(limit: float | None) -> None:
     assert gate.failures == ((failure,) if limit == 0.5 else ())
 
 
+@pytest.mark.parametrize(
+    ("found", "suggests"),
+    [
+        ([(2.5, 3.7, 4.8)] * 3, True),
+        ([(2.5, 3.7, 4.8)] * 2, False),
+        ([(2.5, 3.7, 4.8)] * 9 + [(1.0, 2.0, 3.0)], False),
+        ([(2.5, 2.0, 3.0)] * 3, False),
+    ],
+    ids=["all", "few weights", "one is intact", "few elements"],
+)
+def test_weights_that_all_differ_were_perhaps_trained_again(found: list[tuple[float, ...]], suggests: bool) -> None:
+    made = [Findings() for _ in found]
+    for each, values in zip(made, found, strict=True):
+        each.packed.add(np.int8([1, 2, 3]), np.float32(1), None, np.float32(values), 0.5)
+    made[0].job.boundaries = [each.packed for each in made]
+    failures = made[0].gate().failures
+    assert [text.endswith("; trained again? --max-weight-steps inf skips this comparison") for text in failures] == [
+        suggests
+    ] * sum(values != (1.0, 2.0, 3.0) for values in found)
+
+
 def test_a_scale_of_codes_that_does_not_fit_fails_without_a_limit() -> None:
     found = Findings(limit=None)
     found.count_packed(codes=(0, 0, 0))
