@@ -71,6 +71,10 @@ class _Stdout(io.FileIO):
 def console() -> None:
     """Run the command line of this process in a child process, which a signal can end at any time."""
     _open_missing_streams()
+    # If it cannot start its threads, OpenBLAS sends SIGINT to this process, which looks like Ctrl-C.
+    with contextlib.suppress(ImportError):
+        if _has_memory_limit():
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     finish = supervise(_lost)
     raw = io.BufferedWriter(_Stdout(sys.stdout.fileno(), "w", closefd=False))
     codecs.register_error(_SPELLED, _spell)

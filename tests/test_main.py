@@ -3,6 +3,7 @@
 import ast
 import errno
 import json
+import os
 import re
 import subprocess
 import sys
@@ -173,6 +174,18 @@ def test_ctrl_c_that_a_library_takes_for_an_error_is_ctrl_c(error: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr.split()) == (130, ["interrupted;", "nothing", "was", "left", "behind"])
+
+
+@pytest.mark.parametrize(("limit", "threads"), [("-1", "None"), ("8 << 30", "1")])
+def test_with_little_memory_openblas_starts_no_threads(limit: str, threads: str) -> None:
+    code = (
+        f"import os, resource\nresource.setrlimit(resource.RLIMIT_AS, ({limit}, -1))\n"
+        "from qdqtool import __main__ as entry\n"
+        "entry.main = lambda: print(os.environ.get('OPENBLAS_NUM_THREADS'))\nentry.console()"
+    )
+    plain = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=plain)
+    assert (done.returncode, done.stdout.strip()) == (0, threads)
 
 
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
