@@ -1,5 +1,6 @@
 """A proof sees a change that the outputs hide, and says where the outputs could show none."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from qdqtool.linting.repair.proof import (
     same_bits,
     same_values,
 )
+from qdqtool.linting.rules.fixes import code_operators
 from qdqtool.models.graph.model import Model
 from qdqtool.samples.request import DataRequest
 
@@ -398,12 +400,49 @@ CLIP = """<ir_version: 10, opset_import: ["": 21]> g (float[4] x) => (float[4] y
         # Only zero has a quotient with itself that is NaN; half of the smallest subnormal number is zero.
         ("b = Clip (x, m, l) t = Div (b, b) i = IsNaN (t) f = Cast <to = 1> (i) a = Add (b, f)", EXTREMES),
         ("b = Clip (x, m, l) h = Mul (b, half) a = Add (h, h)", EXTREMES),
+        # The sum of opposite infinities is NaN, and twice the largest number is infinite.
+        (
+            "b = Clip (x, m, l) s = ReduceMax (x) t = ReduceMin (x) u = Add (s, t) n = IsNaN (u) a = Where (n, m, b)",
+            EXTREMES,
+        ),
+        (
+            "b = Clip (x, m, l) t = Add (x, x) i = IsInf (t) j = IsInf (x) k = Xor (i, j) a = Where (k, m, b)",
+            EXTREMES,
+        ),
     ],
 )
 def test_a_difference_on_special_inputs_alone_is_seen(clip: str, problem: str | None) -> None:
     changed_clip = CLIP.replace("a = Clip (x, m, l)", clip)
     proof = prove(*(Model(onnx.parser.parse_model(text)) for text in (CLIP, changed_clip)))
     assert (proof.outputs, proof.problem) == (None, problem)
+
+
+NARROW = """<ir_version: 10, opset_import: ["": 21]> g (float[4] x) => (float[4] y)
+<float s = {0.1}, int8 z = {0}, int8 low = {-7}, int8 high = {7}> {
+    q = QuantizeLinear (x, s, z)
+    c = Clip (q, low, high)
+    d = DequantizeLinear (c, s, z)
+    y = Neg (d)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("is_open", "varies", "refusal"),
+    [(True, True, []), (False, True, [NAN_INPUTS]), (True, False, [NOTHING_VARIES])],
+)
+def test_only_a_fix_that_may_change_nan_is_safe_although_nan_changes(
+    is_open: bool, varies: bool, refusal: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(code_operators, "CLIPPED", replace(code_operators.CLIPPED, is_open_for_nan=is_open))
+    np.savez(
+        tmp_path / "d.npz",
+        x=np.float32([[0.1, 0.2, 0.3, 0.4], [0.2, 0.3, 0.4, 0.5] if varies else [0.1, 0.2, 0.3, 0.4]]),
+    )
+    data = DataRequest(path=tmp_path / "d.npz")
+    model = Model(onnx.parser.parse_model(NARROW))
+    done = fix_model(model, FixRequest(policy=Policy(targets=("tensorrt",), select=("QS007",)), data=data)).report
+    assert {each.reason for each in done.refused} == set(refusal)
+    assert [each.label for each in done.changes] == ["safe"] * (not refusal)
 
 
 BEFORE_RELU = """<ir_version: 10, opset_import: ["": 21]> g (float[1,2] x) => (float[1,2] y)
