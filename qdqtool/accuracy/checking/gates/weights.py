@@ -15,10 +15,6 @@ FEW_BITS = 4
 """Largest number of bits of formats for which quantizers often choose codes by the error of products (GPTQ)."""
 
 
-MANY, MOVED = 3, 0.5
-"""A model was perhaps trained again if all of at least this many weights, and this share of their elements, differ."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Weights:
     """The weights that were compared, and those that could not be compared.
@@ -57,12 +53,8 @@ def results(evidence: Evidence) -> Iterator[GateResult]:
             f"none of the {len(weights.unmatched)} stored weights has a counterpart in the baseline: is it the float "
             "model that was quantized?"
         )
-    yield GateResult.of(
-        name="weights",
-        requires=_requires(weights, limit),
-        failures=failures,
-        detail=_detail(weights, len(failures)),
-    )
+    requires, detail = _requires(weights, limit), _detail(weights, len(failures))
+    yield GateResult.of(name="weights", requires=requires, failures=failures, detail=detail)
 
 
 def _quantized_failures(quantized: list[PairError]) -> Iterator[str]:
@@ -72,10 +64,8 @@ def _quantized_failures(quantized: list[PairError]) -> Iterator[str]:
 
 
 def _packed_failures(packed: list[Boundary], limit: float | None) -> Iterator[str]:
-    far = [boundary for boundary in packed if boundary.is_unexplained]
-    # A fault is in one weight or a few; training moves nearly all elements of all weights.
-    moved = sum(boundary.bad_weights for boundary in far) > MOVED * sum(each.error.elements for each in packed)
-    is_trained = len(far) == len(packed) >= MANY and moved
+    # A fault is in one weight or a few; training moves most elements of all weights.
+    is_trained = len(packed) > 2 and all(2 * each.bad_weights > each.error.elements for each in packed)
     for boundary in packed:
         place = f"weight '{boundary.baseline.name}', packed at '{boundary.entry.node.label}'"
         if limit is not None and boundary.is_unexplained:
@@ -91,7 +81,7 @@ def _requires(weights: _Weights, limit: float | None) -> str:
         return condition
     condition += f"; codes that were not clipped are within {limit:g} steps of the baseline"
     by_data = any(boundary.is_judged_by_data for boundary in weights.packed)
-    return f"{condition}, or have the error that the model notes" if by_data else condition
+    return condition + ", or have the error that the model notes" * by_data
 
 
 def _detail(weights: _Weights, failures: int) -> str:
