@@ -14,7 +14,7 @@ from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError, as
 from qdqtool.models.graph.index.qdq import FIRST_OPSET_WITH_AXIS
 from qdqtool.models.graph.index.view import NodeView
 
-PAIR = Offer("safe", "writes decomposed quantization as a Q/DQ pair")
+PAIR = Offer("safe", "writes decomposed quantization as a Q/DQ pair", is_open_for_nan=True)
 
 
 def find(context: RuleContext) -> Iterator[tuple[NodeView, Fix]]:

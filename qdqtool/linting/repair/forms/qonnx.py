@@ -26,7 +26,7 @@ from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import FLOAT32, Array
 from qdqtool.numerics.number_format import NumberFormat
 
-PAIR = Offer("safe", "writes Quant of QONNX as Q/DQ")
+PAIR = Offer("safe", "writes Quant of QONNX as Q/DQ", is_open_for_nan=True)
 
 DATA, SCALE, ZERO_POINT, BITS = range(4)
 
