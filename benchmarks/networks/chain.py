@@ -15,10 +15,11 @@ from benchmarks.networks import commands, outputs
 from benchmarks.networks.commands import ADVICE, FailedError, counted, run
 from benchmarks.networks.row import Exported, Left, Mode, Row
 
+_FULL = ("--high-precision-dtype", "fp32")
 MODES = {
-    "int8": (),
-    "fp8": ("--quantize-mode", "fp8"),
-    "int4": ("--quantize-mode", "int4", "--block-size", "32"),
+    "int8": _FULL,
+    "fp8": ("--quantize-mode", "fp8", *_FULL),
+    "int4": ("--quantize-mode", "int4", "--block-size", "32", *_FULL),
     "int8, fp16 rest": ("--high-precision-dtype", "fp16"),
 }
 NOTHING = "nothing is left to quantize"

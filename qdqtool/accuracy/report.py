@@ -134,6 +134,8 @@ class OutputAccuracy:
         other_shapes: Number of samples for which the two models gave different shapes. These samples are left out.
         float_nonfinite: Number of NaN and infinite elements in the float model's output; these elements are left out.
         standard_error_db: Standard error of ``sqnr_db`` as an estimate for unlimited data; None if one sample decides.
+        float32_db: ``sqnr_db`` of the same model before its unquantized nodes were converted to half precision; None if
+            it is undefined, or nothing was converted.
     """
 
     name: str
@@ -143,6 +145,7 @@ class OutputAccuracy:
     other_shapes: int = 0
     float_nonfinite: int = 0
     standard_error_db: float | None = None
+    float32_db: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,7 @@ class AccuracyKeywords(CalibrationKeywords, total=False):
     validation_data: DataLike | None
     calibration_cache: FileName | None
     force: bool
-    high_precision_dtype: Literal["fp32", "fp16"]
+    high_precision_dtype: Literal["auto", "fp32", "fp16", "bf16"]
     weights: Literal["packed", "qdq"]
     external_data: Literal["auto", "always", "never"]
     min_sqnr: float | None

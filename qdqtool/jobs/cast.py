@@ -30,7 +30,7 @@ from qdqtool.models.transforms.inline_functions import inline_called
 from qdqtool.models.transforms.io_types import InterfaceChange, with_io_types
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.options import Speech, Values, build
-from qdqtool.quantization.planning.high_precision import measure_magnitudes
+from qdqtool.quantization.planning.high_precision import FIRST_OPSET, measure_magnitudes
 from qdqtool.quantization.planning.placement.proposal import Selection
 from qdqtool.quantization.report import HighPrecisionReport
 from qdqtool.quantization.statistics.float_runs import FloatRuns
@@ -39,9 +39,6 @@ from qdqtool.samples.options import require_data
 from qdqtool.samples.report import DataDescription
 from qdqtool.samples.request import DataRequest, data_request
 from qdqtool.samples.split import MeasuringData, measuring_part, split_samples
-
-OPSET_OF_BFLOAT16 = 22
-"""The first opset that defines convolutions and pooling for bfloat16."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +135,7 @@ def cast_model(
     require_sound(ModelIndex.of(given).view)
     source = inline_called(given).model
     if options.to is HalfType.BF16:
-        source = upgrade_opset(source, OPSET_OF_BFLOAT16).model
+        source = upgrade_opset(source, FIRST_OPSET[options.to]).model
     options.selection.matches(ModelIndex.of(source).view)
     found, feeds = _search(source, options, request)
     done = found.request.convert(source, found.kept)

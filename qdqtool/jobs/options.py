@@ -83,10 +83,10 @@ class QuantizeCommand:
     cache: CacheOptions = field(default_factory=CacheOptions)
     recipe: RecipeOptions = field(default_factory=RecipeOptions)
     high_precision_dtype: HighPrecision = option(
-        HighPrecision.FP32,
-        "Type of unquantized tensors: fp32 leaves them unchanged, fp16 uses float16 if it holds the values. Inputs and "
-        "outputs keep their types.",
-        choice("fp32", "fp16", values=HighPrecision),
+        HighPrecision.AUTO,
+        "Type of unquantized tensors: fp32 leaves them unchanged, fp16 and bf16 convert tensors whose values fit. auto "
+        "is fp16 for the targets tensorrt and tensorrt-rtx, and fp32 for others. Inputs and outputs keep their types.",
+        choice("auto", "fp32", "fp16", "bf16", values=HighPrecision),
         section=WHAT,
     )
     compute_capabilities: str | None = option(

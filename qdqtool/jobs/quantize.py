@@ -15,7 +15,7 @@ from qdqtool.engines.tensorrt.planned_types import quantized_share, work_of
 from qdqtool.errors import UsageError
 from qdqtool.jobs.quantize_files import ExtraFiles, check_files, save_extras
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.jobs.quantize_unchanged import left_in_float, nothing_to_add, write_unchanged
+from qdqtool.jobs.quantize_unchanged import is_as_asked, left_in_float, nothing_to_add, write_unchanged
 from qdqtool.jobs.verdict import judge, reasons_of, word_of
 from qdqtool.models.graph.index.structure import outline
 from qdqtool.models.graph.io.external import model_bytes
@@ -36,7 +36,7 @@ from qdqtool.quantization.planning.planner import index_to_plan
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.cached_ranges import CachedRanges
 from qdqtool.quantization.preparation.calibration import runs_for
-from qdqtool.quantization.preparation.plan_inputs import PlanSources, gather_inputs
+from qdqtool.quantization.preparation.plan_inputs import PlanSources, gather_data, gather_inputs
 from qdqtool.quantization.ranges.activation_ranges import activation_ranges
 from qdqtool.samples.feeds import Progress
 from qdqtool.samples.request import FileData, RandomData
@@ -129,15 +129,15 @@ def _quantize(
     check_files(given, (sources.data, options.validation_data), (output, measured), options)
     settled = settle_model(given, options.recipe)
     source, options = settled.model, replace(options, recipe=settled.recipe)
-    left = nothing_to_add(settled)
-    if left is not None and options.ranges_file is None and options.plan_file is None:
+    left = nothing_to_add(settled) if options.ranges_file is None and options.plan_file is None else None
+    if left is not None and is_as_asked(settled):
         return write_unchanged(settled, left, output, options.external_data)
     with runs_for(options.recipe) as runs:
         if metric is not None:
             require_labels(metric.metric, source, sources, options.recipe)
         if metric is not None and options.goal is not None and options.goal.max_metric_loss is not None:
             require_predictions(metric.metric, source, sources, options.recipe, options.goal.max_metric_loss)
-        inputs = gather_inputs(source, sources, options.recipe, runs, progress)
+        inputs = (gather_inputs if left is None else gather_data)(source, sources, options.recipe, runs, progress)
         if options.ranges_file is not None and inputs.ranges is None:
             raise UsageError("--save-ranges cannot write ranges of another tool: leave --save-ranges out")
         ready = ready_for(inputs.prepared.model, options.recipe.high_precision).model
@@ -151,7 +151,8 @@ def _quantize(
             metric=metric,
             tick=tick,
         )
-        first = factory.first()
+        first = factory.first() if left is None else factory.without_pairs(left.skipped)
+        factory, first = factory.with_accurate_half(first)
         reached = SearchResult(first) if options.goal is None else reach_goal(factory, first, ready, options.goal)
     candidate, planned, made = reached.candidate, reached.candidate.planned, reached.candidate.made
     if not candidate.measured.loaded:
@@ -168,7 +169,7 @@ def _quantize(
         target=options.recipe.target,
         opset_before=given.default_opset(),
         opset_after=made.model.default_opset(),
-        calibration=inputs.used_for(planned),
+        calibration=inputs.used_for(planned) if made.pairs else None,
         preparation=inputs.prepared.reports,
         corrected=made.corrected,
         separated=made.separated,

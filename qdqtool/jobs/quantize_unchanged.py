@@ -28,14 +28,17 @@ def left_in_float(skipped: Iterable[SkippedNode]) -> tuple[NodeReason, ...]:
 
 def nothing_to_add(settled: ResolvedModel) -> PlacementProposal | None:
     """Return the proposal if a model keeps its Q/DQ and gets no new pairs; None if it must be quantized."""
-    source, recipe = settled.model, settled.recipe
-    converted = read_metadata(source, HIGH_PRECISION_KEY) == recipe.high_precision.value
-    as_asked = converted or recipe.high_precision is HighPrecision.FP32
-    fixes_inputs = recipe.input_shapes or recipe.input_values
-    if settled.existing is not Existing.KEEP or fixes_inputs or not as_asked:
+    fixes_inputs = settled.recipe.input_shapes or settled.recipe.input_values
+    if settled.existing is not Existing.KEEP or fixes_inputs:
         return None
-    proposal = propose_for(ModelIndex.of(source), recipe)
+    proposal = propose_for(ModelIndex.of(settled.model), settled.recipe)
     return None if proposal.slots else proposal
+
+
+def is_as_asked(settled: ResolvedModel) -> bool:
+    """Return whether the unquantized nodes of a model already have the type that the recipe asks for."""
+    wanted = settled.recipe.high_precision
+    return wanted is HighPrecision.FP32 or read_metadata(settled.model, HIGH_PRECISION_KEY) == wanted.value
 
 
 def write_unchanged(

@@ -65,7 +65,7 @@ def _files(values: Values, path: Any) -> FileData:
 
 def recipe_request(values: Values) -> Recipe:
     """Return the recipe from the values of options."""
-    return build(Recipe, values, high_precision=values.pop("high_precision_dtype", HighPrecision.FP32))
+    return build(Recipe, values, high_precision=values.pop("high_precision_dtype", HighPrecision.AUTO))
 
 
 def quantize_request(values: Values, said: Speech) -> tuple[Source | None, QuantizeOptions]:

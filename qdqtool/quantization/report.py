@@ -212,11 +212,12 @@ class HighPrecisionReport:
     """The result of the conversion of the float nodes of a model.
 
     Attributes:
-        dtype: The requested type, ``fp16`` or ``bf16``.
+        dtype: The half-precision type, ``fp16`` or ``bf16``.
         nodes: Number of nodes, other than Q and DQ, that compute in this type now.
         kept: Nodes that compute in float32.
         casts: Number of Cast nodes that were added.
         measured: Number of tensors that were measured, to see whether their values fit; 0 without data.
+        random: Whether they were measured on random inputs, because there was no data.
         note: Why nothing was converted; empty if something was converted.
     """
 
@@ -225,6 +226,7 @@ class HighPrecisionReport:
     kept: tuple[NodeReason, ...] = ()
     casts: int = 0
     measured: int = 0
+    random: bool = False
     note: str = ""
 
 

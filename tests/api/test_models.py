@@ -65,7 +65,8 @@ def test_a_verdict_needs_every_model_read_and_no_error():
     scale = next(node for node in broken.graph.node if node.op_type == "DequantizeLinear").input[1]
     for tensor in broken.graph.initializer:
         if tensor.name == scale:
-            tensor.CopyFrom(onnx.numpy_helper.from_array(np.array(-1, np.float32), scale))
+            dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+            tensor.CopyFrom(onnx.numpy_helper.from_array(np.array(-1, dtype), scale))
     report = qdqtool.validate_model(broken)
     assert not report.passed
     assert "failed" in report._repr_html_()
@@ -77,7 +78,9 @@ def test_layers_are_named_where_they_are_asked_for():
     plain = qdqtool.check_model(quantized, baseline=conv_model(), data=ROWS)
     named = qdqtool.check_model(quantized, baseline=conv_model(), data=ROWS, blame=True)
     assert plain.to_dict()["blame"] is None
-    assert [each["node"] for each in named.to_dict()["blame"]["layers"]] == ["conv1"]
+    blame = named.to_dict()["blame"]
+    assert [each["node"] for each in blame["layers"]] == ["conv1"]
+    assert blame["left_out"] == []
 
 
 def test_random_data_has_the_seed_that_is_given():

@@ -126,8 +126,9 @@ def test_options_as_keywords_change_the_model_as_objects_do(tmp_path: Path):
     wanted = QuantizeOptions(recipe=Recipe(quantize_mode="fp8", selection=Selection(nodes_to_exclude=("conv2",))))
     data = FileData(path=as_place(ROWS))
     by_object = quantize_job.quantize_model(Model(conv_model()), data, tmp_path / "a.onnx", wanted)
-    by_words = qdqtool.quantize_model(conv_model(), ROWS, quantize_mode="fp8", nodes_to_exclude=["conv2"])
-    qdqtool.quantize_model(conv_model(), ROWS, tmp_path / "b.onnx", quantize_mode="fp8", nodes_to_exclude=["conv2"])
+    words = {"quantize_mode": "fp8", "nodes_to_exclude": ["conv2"], "high_precision_dtype": "fp32"}
+    by_words = qdqtool.quantize_model(conv_model(), ROWS, **words)
+    qdqtool.quantize_model(conv_model(), ROWS, tmp_path / "b.onnx", **words)
     assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
     assert bytes_of(by_words) != bytes_of(qdqtool.quantize_model(conv_model(), ROWS))
     assert by_object.skipped == by_words.skipped

@@ -118,15 +118,15 @@ def _changed(source: str, edit: Callable[[onnx.ModelProto], None]) -> Maker:
 def _coarse(model: onnx.ModelProto) -> None:
     """Make one activation scale a hundred times too large."""
     for stored in model.graph.initializer:
-        if stored.name == "stem_relu_scale":
-            wrong = np.asarray(numpy_helper.to_array(stored) * 100, np.float32)
+        if stored.name == "stem_relu_scale_float16":
+            wrong = np.asarray(numpy_helper.to_array(stored) * 100, np.float16)
             stored.CopyFrom(numpy_helper.from_array(wrong, stored.name))
 
 
 def _mismatched(model: onnx.ModelProto) -> None:
     """Let a DQ multiply by another scale than its Q divided by."""
-    half = np.asarray(0.01, np.float32)
-    model.graph.initializer.append(numpy_helper.from_array(half, "another_scale"))
+    third = np.asarray(0.01, np.float16)
+    model.graph.initializer.append(numpy_helper.from_array(third, "another_scale"))
     (dq,) = (node for node in model.graph.node if node.input[0] == "stem_relu_QuantizeLinear_Output")
     dq.input[1] = "another_scale"
 

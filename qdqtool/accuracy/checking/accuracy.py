@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -46,12 +46,12 @@ class MeasuredModel:
     """A quantized model that is measured.
 
     Attributes:
-        make: Makes the model, when the session of the float model is closed: only one model is in memory.
+        make: Makes the model after the float session is closed; second, the same with float32 for half precision.
         plan: The pairs of the model.
         written: The pairs of the written model if their scales differ from ``plan``; None if it is the same model.
     """
 
-    make: Callable[[], Model]
+    make: Callable[[], Sequence[Model]]
     plan: QuantPlan
     written: QuantPlan | None = None
 
@@ -76,11 +76,12 @@ def measure_accuracy(before: Model, after: MeasuredModel, data: MeasuringData, r
         expected = _expected(index, runs.observer(before, [*results, *inner]), results, found, feeds.first(SLICE))
         # The float session is closed, so that only one model is in memory.
         runs.close()
-        outputs = _compared(expected, after.make(), feeds, runs.values)
+        outputs, *full = (_compared(expected, model, feeds, runs.values) for model in after.make())
     except QdqError as error:
         return Accuracy(samples=0, problem=error.message)
     _add_all((pair, (array,)) for pair in found if (array := pair.constant(index)) is not None)
     costs = [result for pair in found if (result := pair.result()) is not None]
+    full_db = {output.name: output.sqnr_db for output in full[0]} if full else {}
     zeroed = tuple(lost for pair in found if (lost := pair.zeroed()) is not None)
     return Accuracy(
         samples=len(expected),
@@ -88,7 +89,7 @@ def measure_accuracy(before: Model, after: MeasuredModel, data: MeasuringData, r
         validation=data.validation,
         reason=data.reason,
         refitted=after.written is not None,
-        outputs=outputs,
+        outputs=tuple(replace(output, float32_db=full_db.get(output.name)) for output in outputs),
         worst=tuple(sorted(costs, key=lambda result: result.sqnr_db)[:WORST]),
         zeroed=zeroed,
     )
@@ -143,8 +144,7 @@ class _Pair:
         """Return the accuracy of the tensor, or None if it has no error or only zeros."""
         if self.error.sqnr_db is None:
             return None
-        slot = self.placement.slot
-        kind = "weight" if self.is_constant else "activation"
+        slot, kind = self.placement.slot, "weight" if self.is_constant else "activation"
         return TensorAccuracy(
             tensor=slot.tensor, graph=display(slot.scope), kind=kind, sqnr_db=round(self.error.sqnr_db, 4)
         )
@@ -183,16 +183,14 @@ def _add_all(taken: Iterable[tuple[_Pair, Sequence[Array]]]) -> None:
 def _compared(
     expected: list[Mapping[str, Array]], after: Model, feeds: Feeds, values: int
 ) -> tuple[OutputAccuracy, ...]:
-    names = dict.fromkeys(name for outputs in expected for name in outputs)
-    errors: dict[str, list[AccumulatedError]] = {name: [] for name in names}
+    errors: dict[str, list[AccumulatedError]] = {name: [] for outputs in expected for name in outputs}
     split = plan_split(ModelIndex.of(after))
     with open_session(after, split) as quantized:
         runs = run_each(quantized, feeds.first(len(expected)), list(errors), values)
         for outputs, found in zip(expected, runs, strict=True):
             for name, array in outputs.items():
                 errors[name].append(AccumulatedError.of(array, found[name]))
-    results = (_output(name, samples) for name, samples in errors.items())
-    return tuple(result for result in results if result is not None)
+    return tuple(filter(None, (_output(name, samples) for name, samples in errors.items())))
 
 
 def _output(name: str, samples: Sequence[AccumulatedError]) -> OutputAccuracy | None:

@@ -155,13 +155,16 @@ class _Switcher(SwitchBuilder):
         x, y = quantizer.data, entry.output
         if x is None or y is None or (x.scope is not entry.node.scope and entry.node.scope.resolve(x.name) is not x):
             return "the input of its Q is in another scope"
-        types = self._index.types.elem_type(x), self._index.types.elem_type(y)
-        if types[0] is None or types[0] != types[1]:
-            return "the types in front of its Q and behind it are not known to be the same"
+        before, after = self._index.types.elem_type(x), self._index.types.elem_type(y)
+        if before is None or after is None:
+            return "the types in front of its Q and behind it are not known"
         try:
             plain = self._plain(quantizer, x)
         except UnknownBoundsError as error:
             return str(error)
+        if before != after:
+            # A model with a float32 interface has such a pair at an input, if its nodes are half precision.
+            plain = self.cast(quantizer.node.scope.path, plain, after)
         dequantized = y.name
         if y.is_output:
             dequantized = self.rename(y, entry.node)
@@ -258,10 +261,12 @@ def _per_channel(entry: QdqNode, reader: NodeView, uses: Sequence[Use], plain: A
 
 
 def _readers(entry: QdqNode) -> Mapping[NodeView, list[Use]]:
-    """Return the uses of a DQ by the node that computes with it, which may follow a Transpose of the weight."""
+    """Return the uses of a DQ by the node that computes with it, which may follow a Cast or Transpose."""
     found: dict[NodeView, list[Use]] = {}
     for use in entry.uses:
-        found.setdefault(next(ops.computing_nodes(use.node), use.node), []).append(use)
+        cast = use.node.output() if use.node.is_op("Cast") else None
+        reader = cast.uses[0].node if cast is not None and cast.uses else use.node
+        found.setdefault(next(ops.computing_nodes(reader), reader), []).append(use)
     return found
 
 

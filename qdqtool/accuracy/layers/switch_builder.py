@@ -45,10 +45,14 @@ class SwitchBuilder:
             name = self.add_input(base, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
             return name, name
         # ONNX Runtime takes no bfloat16 from NumPy.
-        name, cast = self.add_input(base, TensorProto.FLOAT, array.shape), self._namer.tensor(f"{base}_bfloat16")
-        attributes = {"to": TensorProto.BFLOAT16}
-        self._edits.append(AddNode((), "Cast", (name,), (cast,), self._namer.node(cast), attributes=attributes))
-        return name, cast
+        name = self.add_input(base, TensorProto.FLOAT, array.shape)
+        return name, self.cast((), name, TensorProto.BFLOAT16)
+
+    def cast(self, scope: ScopePath, tensor: str, to: int) -> str:
+        """Add a Cast of a tensor to another type, and return the name of the result."""
+        made = self._namer.tensor(f"{tensor}_cast")
+        self._edits.append(AddNode(scope, "Cast", (tensor,), (made,), self._namer.node(made), attributes={"to": to}))
+        return made
 
     def add_where(self, scope: ScopePath, choice: tuple[str, str], made: str) -> str:
         """Add a Where that chooses the first of two tensors if its mask is true; return the name of the mask input."""

@@ -35,10 +35,15 @@ def blame_of(candidate: Candidate, factory: CandidateFactory, ready: Model) -> B
     """Find the layers that make most of the noise at the worst output of a quantized model.
 
     Returns:
-        The layers. None if there are no selection samples or only random ones, or if no output has noise.
+        The layers. None if there are no pairs, no selection samples or only random ones, or if no output has noise.
     """
     inputs, worst = factory.steps.inputs, _worst(candidate.measured.accuracy)
-    if inputs.choosing is None or worst is None or inputs.choosing.description.seed is not None:
+    if (
+        inputs.choosing is None
+        or worst is None
+        or not len(candidate.planned.plan)
+        or inputs.choosing.description.seed is not None
+    ):
         return None
     if has_large_weights(ready):
         return BlameReport(problem=IN_PARTS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from qdqtool.accuracy.checking.gptq_check import rounding_note
@@ -10,6 +11,7 @@ from qdqtool.accuracy.layers.fallback import FormatBits, SecondaryPlan
 from qdqtool.accuracy.layers.layer import nodes_of, readers_of
 from qdqtool.accuracy.layers.layer_runs import secondary_plan
 from qdqtool.accuracy.layers.prediction import SearchState
+from qdqtool.accuracy.search.half_search import DEFAULT_SQNR_DB, HalfRequest, convert_within
 from qdqtool.accuracy.search.steps import (
     Measurement,
     Quantized,
@@ -18,7 +20,7 @@ from qdqtool.accuracy.search.steps import (
     require_valid,
 )
 from qdqtool.accuracy.task_metrics.request import MetricMeasurement
-from qdqtool.errors import UsageError
+from qdqtool.errors import QdqError, UsageError
 from qdqtool.linting.findings import Finding
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -31,7 +33,7 @@ from qdqtool.models.targets import type_name
 from qdqtool.quantization.planning import modes
 from qdqtool.quantization.planning.existing_pairs import notes_beside
 from qdqtool.quantization.planning.high_precision import high_precision_note
-from qdqtool.quantization.planning.options import Existing, HighPrecision
+from qdqtool.quantization.planning.options import Existing
 from qdqtool.quantization.planning.placement import FOR_ACCURACY, NodeId, SkippedNode
 from qdqtool.quantization.planning.planner import Planned
 from qdqtool.quantization.planning.planners import PlanData, planner_for
@@ -40,6 +42,10 @@ from qdqtool.quantization.preparation.metadata import data_note, preparation_not
 from qdqtool.quantization.preparation.plan_inputs import PlanInputs
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.feeds import Progress
+from qdqtool.samples.split import MeasuringData
+
+COSTLY_DB = 0.5
+"""If half precision costs an output more, nodes that stay float32 are searched."""
 
 
 def ids_of(nodes: Iterable[NodeView]) -> frozenset[NodeId]:
@@ -57,7 +63,7 @@ def bits_of(recipe: Recipe, plan: QuantPlan, index: ModelIndex) -> FormatBits:
     assert recipe.fallback is not None
     secondary = modes.get(modes.fallback(recipe.quantize_mode, recipe.fallback))
     types = (type_name(index.types.elem_type(index.value(placement.slot)) or 0) for placement in plan)
-    half = recipe.high_precision is HighPrecision.FP16 or all("16" in each for each in types)
+    half = recipe.high_precision.half is not None or all("16" in each for each in types)
     return FormatBits(
         quantized=recipe.mode.weight_format.bits,
         fallback=secondary.weight_format.bits,
@@ -166,6 +172,38 @@ class CandidateFactory:
     def first(self) -> Candidate:
         """Quantize with the recipe unchanged."""
         return self._finish(planner_for(self.steps.recipe, self.data).plan(self.index), self.steps)
+
+    def with_accurate_half(self, first: Candidate) -> tuple[CandidateFactory, Candidate]:
+        """Return the first candidate, and a factory with the same nodes in float32: those that cost an output too much.
+
+        They are found with the float model: in a quantized model, codes change by chance, and outputs with them.
+        """
+        steps, outputs = self.steps, first.measured.accuracy.outputs if first.measured.accuracy is not None else ()
+        half, choosing = steps.recipe.high_precision.half, steps.inputs.choosing
+        known = ((each.float32_db, each.sqnr_db) for each in outputs)
+        loses = any(full - db > COSTLY_DB for full, db in known if full is not None and db is not None)
+        finite = all(each.finite for each in outputs)
+        if half is None or choosing is None or choosing.description.seed is not None or (finite and not loses):
+            return self, first
+        request = HalfRequest(
+            half=half,
+            limit_db=DEFAULT_SQNR_DB[half],
+            is_default=True,
+            measured=steps.magnitudes,
+            refuse=lambda _: "",
+        )
+        data = MeasuringData(feeds=choosing)
+        with suppress(QdqError):
+            found = convert_within(steps.ready, request, data, data, self.runs)
+            if found.kept:
+                steps = replace(steps, refuse=lambda node: found.request.loss(node, found.kept))
+                better = replace(self, steps=steps)
+                return better, better.first()
+        return self, first
+
+    def without_pairs(self, skipped: tuple[SkippedNode, ...]) -> Candidate:
+        """Insert no pairs into a model that keeps its own; errors as :meth:`first`."""
+        return self._finish(Planned(plan=QuantPlan(()), skipped=skipped), self.steps)
 
     def with_float_layers(self, step: SearchState, first: Candidate) -> Candidate:
         """Quantize with some layers in float and others in the fallback format; errors as :meth:`first`."""

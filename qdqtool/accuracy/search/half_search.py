@@ -7,7 +7,7 @@ measured.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from qdqtool.accuracy.checking.accuracy import MeasuredModel, measure_accuracy
@@ -27,6 +27,12 @@ from qdqtool.quantization.planning.high_precision import float_types
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.split import MeasuringData
 
+DEFAULT_SQNR_DB = {HalfType.FP16: 40.0, HalfType.BF16: 25.0}
+"""The SQNR in dB that every output keeps on real data unless the user gives another limit.
+
+On random inputs, an output is often nearly constant or nearly 0, and such an SQNR would keep good nodes in float32.
+"""
+
 SAMPLES = 8
 """Largest number of samples on which nodes are chosen."""
 
@@ -39,12 +45,6 @@ PROBES = 64
 MARGIN_DB, MOST_DB = 0.3, 6.0
 """A result that misses the SQNR on other samples raises the target by the missing dB, at most the second number, and
 the first."""
-
-DEFAULT_SQNR_DB = {HalfType.FP16: 40.0, HalfType.BF16: 25.0}
-"""The SQNR in dB that every output keeps on real data unless the user gives another limit.
-
-On random inputs, an output is often nearly constant or nearly 0, and such an SQNR would keep good nodes in float32.
-"""
 
 LOSS_DB = 0.5
 """By default, the SQNR of a model with Q/DQ may fall by this much."""
@@ -93,13 +93,16 @@ class HalfRequest:
         self, model: Model, kept: frozenset[NodeId] = frozenset(), *, saves_casts: bool = True
     ) -> Transformed[HalfConversion]:
         """Convert a model; the nodes in ``kept`` stay float32 too."""
-        loss = "become NaN or infinite" if self.limit_db is None else f"miss the limit of {self.limit_db:g} dB"
-        why = f"in {self.half.onnx_name} it would make an output {loss}"
 
         def refuse(node: NodeView) -> str:
-            return self.refuse(node) or (why if (node.scope.path, node.key) in kept else "")
+            return self.refuse(node) or self.loss(node, kept)
 
         return convert_to_half(model, self.half, self.measured, refuse, saves_casts=saves_casts, reserve=self.reserve)
+
+    def loss(self, node: NodeView, kept: Container[NodeId]) -> str:
+        """Return why a node must stay float32 if it is one of ``kept``, or ""."""
+        loss = "become NaN or infinite" if self.limit_db is None else f"miss the limit of {self.limit_db:g} dB"
+        return f"in {self.half.onnx_name} it would make an output {loss}" if (node.scope.path, node.key) in kept else ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +182,7 @@ def _require_nodes(done: HalfConversion, model: Model, half: HalfType) -> None:
 
 
 def _compared(reference: Model, model: Model, data: MeasuringData, runs: FloatRuns) -> Accuracy:
-    return measure_accuracy(reference, MeasuredModel(make=lambda: model, plan=QuantPlan(())), data, runs)
+    return measure_accuracy(reference, MeasuredModel(make=lambda: [model], plan=QuantPlan(())), data, runs)
 
 
 def _worst(accuracy: Accuracy) -> float:

@@ -6,7 +6,7 @@ other data. Therefore another model is measured there: the result of the same st
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from qdqtool.linting.findings import Finding
 from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.report import validate_report
 from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.io.offload import offloaded
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.options import WeightStorage
@@ -28,8 +29,13 @@ from qdqtool.models.plan import Placement, QuantPlan
 from qdqtool.models.transforms.taps import TensorKey
 from qdqtool.quantization.insertion.apply_plan import apply_plan
 from qdqtool.quantization.insertion.split_qkv import separate_projections
-from qdqtool.quantization.planning.high_precision import known_magnitudes, lower, magnitudes_in, measure_magnitudes
-from qdqtool.quantization.planning.options import HighPrecision
+from qdqtool.quantization.planning.high_precision import (
+    known_magnitudes,
+    lower,
+    magnitudes_in,
+    magnitudes_on_random_inputs,
+    measure_magnitudes,
+)
 from qdqtool.quantization.planning.planners import PlanData, planner_for
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.preparation.bias_correction import correct_biases
@@ -81,9 +87,19 @@ def _findings(model: Model, target: str) -> tuple[Finding, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quantized:
-    """A quantized model in memory, and the reports of the steps."""
+    """A quantized model in memory, and the reports of the steps.
+
+    Attributes:
+        model: The model.
+        full: The model before its float nodes were converted to half precision; None if they were not.
+        pairs: The inserted pairs.
+        corrected: The weights behind which biases were corrected.
+        separated: The products that were split.
+        high_precision: The conversion to half precision; None if there was none.
+    """
 
     model: Model
+    full: Model | None
     pairs: tuple[QuantizedTensor, ...]
     corrected: tuple[str, ...]
     separated: tuple[str, ...]
@@ -99,7 +115,8 @@ class QuantizeSteps:
         inputs: The origin of the float model.
         recipe: Mode, target and options of the quantization.
         weights: How quantized constants are stored.
-        magnitudes: Largest magnitudes of tensors on the selection samples; empty if nothing becomes float16.
+        magnitudes: Largest magnitudes of tensors on the selection samples; empty if nothing becomes half precision.
+        refuse: Returns why a node must stay float32, or "" if it may be half precision.
     """
 
     ready: Model
@@ -107,13 +124,17 @@ class QuantizeSteps:
     recipe: Recipe
     weights: WeightStorage
     magnitudes: Mapping[TensorKey, float]
+    refuse: Callable[[NodeView], str] = lambda _: ""
 
     @classmethod
     def of(cls, ready: Model, inputs: PlanInputs, recipe: Recipe, weights: WeightStorage) -> QuantizeSteps:
-        """Return the steps for a float model; its tensors are measured if some become float16."""
+        """Return the steps for a float model; its tensors are measured if some become half precision."""
         recipe = with_dominant_in_float(recipe, inputs.prepared.record)
-        half, choosing = recipe.high_precision is HighPrecision.FP16, inputs.choosing
-        measured = measure_magnitudes(inputs.prepared.model, choosing) if half and choosing is not None else {}
+        half, choosing = recipe.high_precision.half, inputs.choosing
+        measured: Mapping[TensorKey, float] = {}
+        if half is not None:
+            model = inputs.prepared.model
+            measured = measure_magnitudes(model, choosing) if choosing else magnitudes_on_random_inputs(model)
         return cls(ready=ready, inputs=inputs, recipe=recipe, weights=weights, magnitudes=measured)
 
     def carry_out(self, plan: QuantPlan, ranges: Ranges | None) -> Quantized:
@@ -127,14 +148,19 @@ class QuantizeSteps:
         placed = apply_plan(self.ready, plan, self.weights)
         corrected = correct_biases(placed.model, ModelIndex.of(prepared.model), plan, prepared.means)
         separated = separate_projections(corrected.model, self.recipe.target)
-        lowered: Transformed[HighPrecisionReport | None] = Transformed(separated.model, None)
-        if self.recipe.high_precision is HighPrecision.FP16:
-            lowered = lower(separated.model, known_magnitudes(self.magnitudes, ranges))
+        # Offloaded to disk, so that codes are computed once instead of for every session and for the file. Without data
+        # no session runs, and codes are computed only for the file: int4 with 0.93 billion parameters takes 7.6 s, and
+        # took 8.2 s when offloaded.
+        runs = self.inputs.measuring is not None
+        full = offloaded(separated.model) if runs else separated.model
+        lowered: Transformed[HighPrecisionReport | None] = Transformed(full, None)
+        if (half := self.recipe.high_precision.half) is not None:
+            known = known_magnitudes(self.magnitudes, ranges)
+            lowered = lower(full, half, known, self.refuse, random=self.inputs.choosing is None)
+        changed = lowered.model is not full
         return Quantized(
-            # Offloaded to disk, so that codes are computed once instead of for every session and for the file. Without
-            # data no session runs, and codes are computed only for the file: int4 with 0.93 billion parameters takes
-            # 7.6 s, and took 8.2 s when offloaded.
-            model=lowered.model if self.inputs.measuring is None else offloaded(lowered.model),
+            model=offloaded(lowered.model) if runs and changed else lowered.model,
+            full=full if changed else None,
             pairs=placed.report,
             corrected=corrected.report,
             separated=separated.report,
@@ -172,18 +198,18 @@ def measure_cost(
     except UsageError as error:
         problem = f"the selection samples give no model: {error.message}"
         return Measurement(accuracy=Accuracy(samples=0, problem=problem), loaded=False)
-    opened: list[Model] = []
+    opened: list[Quantized] = []
 
-    def make() -> Model:
-        opened.append(made.model if rehearsal is None else steps.carry_out(*rehearsal).model)
-        return opened[0]
+    def make() -> Sequence[Model]:
+        opened.append(made if rehearsal is None else steps.carry_out(*rehearsal))
+        return [model for model in (opened[0].model, opened[0].full) if model is not None]
 
     measured, written = (plan, None) if rehearsal is None else (rehearsal[0], plan)
     candidate = MeasuredModel(make=make, plan=measured, written=written)
     cost = measure_accuracy(inputs.prepared.model, candidate, inputs.measuring, runs)
     if metric is not None and not cost.problem:
-        cost = replace(cost, metric=metric.of(inputs.prepared.model, opened[0], inputs.measuring.feeds, runs))
-    return Measurement(accuracy=cost, loaded=not cost.problem and _has_nodes_of(made.model, opened[0]))
+        cost = replace(cost, metric=metric.of(inputs.prepared.model, opened[0].model, inputs.measuring.feeds, runs))
+    return Measurement(accuracy=cost, loaded=not cost.problem and _has_nodes_of(made.model, opened[0].model))
 
 
 def _rehearsal(plan: QuantPlan, index: ModelIndex, steps: QuantizeSteps) -> tuple[QuantPlan, Ranges] | None:
@@ -194,9 +220,8 @@ def _rehearsal(plan: QuantPlan, index: ModelIndex, steps: QuantizeSteps) -> tupl
     chosen = replace(ranges, tensors=ranges.choosing, choosing=None)
     weights = {place.slot: place.params for place in plan}
     found = planner_for(steps.recipe, PlanData(ranges=chosen, weights=weights)).plan(index).plan
-    # The ranges also decide which nodes become float16.
-    lowers = steps.recipe.high_precision is HighPrecision.FP16
-    same = not lowers or magnitudes_in(ranges) == magnitudes_in(chosen)
+    # The ranges also decide which nodes become half precision.
+    same = steps.recipe.high_precision.half is None or magnitudes_in(ranges) == magnitudes_in(chosen)
     return None if same and _are_same(plan, found) else (found, chosen)
 
 

@@ -179,7 +179,7 @@ class Conversion:
         asked, made = self.options.quantize, self.staging.made
         is_foreign = isinstance(self.data, CachedRanges) and encodings.recognize(self.data.path) is not None
         has_ranges = asked.recipe.mode.needs_ranges and not is_foreign
-        # If every layer is already quantized, the model is written unchanged, and there is no plan.
+        # If every layer is already quantized, there is no plan.
         keeps = asked.recipe.existing is Existing.KEEP
         if not keeps or nothing_to_add(settle_model(self.model, asked.recipe)) is None:
             asked = replace(asked, plan_file=made("plan"), ranges_file=made("ranges") if has_ranges else None)

@@ -15,6 +15,7 @@ from qdqtool.models.transforms.inline_functions import inline_repeated
 from qdqtool.models.transforms.strip import strip_from
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.quantization.planning import modes
+from qdqtool.quantization.planning.high_precision import resolved
 from qdqtool.quantization.planning.options import Existing, Preparation
 from qdqtool.quantization.planning.placement import (
     FOR_ACCURACY,
@@ -53,12 +54,15 @@ class ResolvedModel:
 
 
 def settle_model(source: Model, recipe: Recipe) -> ResolvedModel:
-    """Return the model to quantize and its recipe, after existing Q/DQ are handled and repeated functions inlined.
+    """Return the model to quantize and its recipe: existing Q/DQ are handled, and repeated functions inlined.
+
+    The recipe has the type of float nodes that ``auto`` means for the model.
 
     A local function that is called more than once is inlined if its activations are to be quantized: their ranges
     differ from call to call.
     """
     settled = settle_existing(source, recipe)
+    settled = replace(settled, recipe=resolved(settled.model, settled.recipe))
     if not recipe.mode.needs_ranges or not settled.model.proto.functions:
         return settled
     inlined = inline_repeated(settled.model, lambda node: ops.product(node) is not None)

@@ -1,38 +1,45 @@
-"""Convert the float nodes of a quantized model to float16, or keep the type of the model.
+"""Convert the float nodes of a quantized model to half precision, or keep the type of the model.
 
-The model is prepared, calibrated and quantized in its own type. The remaining float nodes are converted to float16
-after that, so that weights are quantized from their given values and not from rounded values. Only scales are float16
-values from the beginning: Q, DQ and codes must agree on them to the last bit.
+The model is prepared, calibrated and quantized in its own type. The remaining float nodes are converted after that, so
+that weights are quantized from their given values and not from rounded values. Only scales are values of the half type
+from the beginning: Q, DQ and codes must agree on them to the last bit.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 import onnx
 from onnx import TensorProto
 
-from qdqtool.models import ops
+from qdqtool.errors import QdqError
+from qdqtool.models import ops, targets
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.index.view import Value
+from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY, Notes
 from qdqtool.models.graph.io.tensors import iter_tensors
 from qdqtool.models.graph.model import Model, Transformed
 from qdqtool.models.options import HalfType, Profile
 from qdqtool.models.running.observer import Observer, is_fed
+from qdqtool.models.running.own_evaluator import has_large_weights
 from qdqtool.models.transforms.half import convert_to_half
+from qdqtool.models.transforms.half.decide import DTYPES
 from qdqtool.models.transforms.half.magnitudes import largest
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
+from qdqtool.numerics import formats
 from qdqtool.numerics.derive import ScaleRule, round_scale
 from qdqtool.numerics.dtypes import FLOAT16, FLOAT32, Array
 from qdqtool.numerics.scheme import QuantParams
 from qdqtool.quantization.planning.options import HighPrecision
+from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.quantization.ranges.types import CHUNK, Ranges
 from qdqtool.quantization.report import HighPrecisionReport
 from qdqtool.quantization.statistics.float_runs import run_sample
 from qdqtool.samples.feeds import Feeds
+from qdqtool.samples.request import RandomData, open_feeds
 
 
 def rule_for(elem_type: int, high_precision: HighPrecision) -> ScaleRule:
@@ -42,8 +49,8 @@ def rule_for(elem_type: int, high_precision: HighPrecision) -> ScaleRule:
         elem_type: ``TensorProto.DataType`` of the tensor.
         high_precision: The type of float nodes in the written model.
     """
-    will_be_half = high_precision is HighPrecision.FP16 and elem_type == TensorProto.FLOAT
-    dtype = FLOAT16 if will_be_half else np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
+    half = high_precision.half if elem_type == TensorProto.FLOAT else None
+    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type)) if half is None else DTYPES[half]
     return ScaleRule(dtype=dtype, narrow_range=True)
 
 
@@ -51,16 +58,16 @@ def as_stored(params: QuantParams, elem_type: int) -> QuantParams:
     """Return the scales in the type of the tensor, which represents them exactly; float8 scales do not change."""
     dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(elem_type))
     # Pairs are inserted into the float32 model, and below opset 23 ONNX requires scales of the type of the data. The
-    # conversion to float16 turns them into float16 again, without rounding.
-    if params.scale.dtype != FLOAT16 or params.scale.dtype == dtype:
+    # conversion to half precision restores their type, without rounding.
+    if params.scale.dtype not in DTYPES.values() or params.scale.dtype == dtype:
         return params
     return replace(params, scale=params.scale.astype(dtype))
 
 
 def round_given(scale: Array, dtype: np.dtype[np.generic], high_precision: HighPrecision) -> Array:
     """Return given scales in the type of the tensor, rounded to the values that will be stored."""
-    if high_precision is HighPrecision.FP16 and dtype == FLOAT32:
-        return round_scale(scale.astype(np.float64), FLOAT16).astype(dtype)
+    if high_precision.half is not None and dtype == FLOAT32:
+        return round_scale(scale.astype(np.float64), DTYPES[high_precision.half]).astype(dtype)
     return scale.astype(dtype)
 
 
@@ -87,6 +94,13 @@ def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:
     return found
 
 
+def magnitudes_on_random_inputs(model: Model) -> dict[TensorKey, float]:
+    """Return the largest magnitudes on a few random inputs; empty if the weights are large, or no run is possible."""
+    with suppress(QdqError):
+        return {} if has_large_weights(model) else measure_magnitudes(model, open_feeds(model, RandomData()))
+    return {}
+
+
 def magnitudes_in(ranges: Ranges) -> dict[TensorKey, float]:
     """Return the largest magnitudes of the tensors that have ranges."""
     return {key: seen.amax for key, seen in ranges.tensors.items() if seen.count}
@@ -99,8 +113,8 @@ def _to_be_measured(index: ModelIndex) -> Iterator[Value]:
             yield value
 
 
-OPSET_WITH_HALF_PAIRS = 19
-"""The first opset in which Q and DQ accept float16."""
+FIRST_OPSET = {HalfType.FP16: 19, HalfType.BF16: 22}
+"""The first opset that defines Q, DQ, convolutions and pooling for each type."""
 
 _OTHER_FLOATS: dict[int, str] = {
     TensorProto.FLOAT16: "float16",
@@ -110,23 +124,80 @@ _OTHER_FLOATS: dict[int, str] = {
 
 
 def ready_for(model: Model, high_precision: HighPrecision) -> Transformed[None]:
-    """If float16 is requested, raise the opset of a float model to one whose Q and DQ accept float16."""
-    if high_precision is HighPrecision.FP16:
-        return upgrade_opset(model, OPSET_WITH_HALF_PAIRS)
+    """If half precision is requested, raise the opset of a float model to one whose operators accept it."""
+    if high_precision.half is not None:
+        return upgrade_opset(model, FIRST_OPSET[high_precision.half])
     return Transformed(model, None)
 
 
-def lower(quantized: Model, measured: Mapping[TensorKey, float]) -> Transformed[HighPrecisionReport]:
-    """Convert the float nodes of a quantized model to float16."""
-    dtype = HighPrecision.FP16.value
-    half = convert_to_half(quantized, HalfType.FP16, measured)
-    done = half.report
+def resolved(model: Model, recipe: Recipe) -> Recipe:
+    """Return the recipe with the type of float nodes that ``auto`` means for a model; every other type stays.
+
+    It is float16 if the target is TensorRT, unless layers of the model already compute in half precision, float16 would
+    round scales of kept codes, or the opset cannot be raised.
+    """
+    if recipe.high_precision is not HighPrecision.AUTO:
+        return recipe
+    chosen, index = HighPrecision.FP32, ModelIndex.of(model)
+    if targets.get(recipe.target).family == "tensorrt" and not (_has_half_layers(index) or _rounds_scales(index)):
+        with suppress(QdqError):
+            ready_for(model, HighPrecision.FP16)
+            chosen = HighPrecision.FP16
+    return replace(recipe, high_precision=chosen)
+
+
+def _has_half_layers(index: ModelIndex) -> bool:
+    made = (node.output() for node in index.view.nodes() if ops.traits(node).is_layer)
+    return any(index.types.elem_type(value) in _HALF for value in made if value is not None)
+
+
+def _rounds_scales(index: ModelIndex) -> bool:
+    """Return whether float16 would round scales of stored codes below 8 bits, which were chosen for these scales."""
+    for entry in index.qdq.dequantizers():
+        fmt = formats.by_onnx_type(entry.quantized_type or 0)
+        if fmt is not None and fmt.bits < 8 and entry.data is not None and index.is_constant(entry.data):
+            scale = index.constants.array(entry.scale) if entry.scale is not None else None
+            if scale is None or not np.array_equal(scale.astype(FLOAT16).astype(scale.dtype), scale):
+                return True
+    return False
+
+
+_HALF = frozenset({TensorProto.FLOAT16, TensorProto.BFLOAT16})
+
+
+def lower(
+    quantized: Model,
+    half: HalfType,
+    measured: Mapping[TensorKey, float],
+    refuse: Callable[[NodeView], str] = lambda _: "",
+    *,
+    random: bool = False,
+) -> Transformed[HighPrecisionReport]:
+    """Convert the float nodes of a quantized model to half precision.
+
+    Args:
+        quantized: The model.
+        half: The type that replaces float32.
+        measured: The largest magnitudes of tensors.
+        refuse: Returns why a node must stay float32, or "" if it may be half precision.
+        random: Whether they were measured on random inputs.
+    """
+    dtype = half.value
+    converted = convert_to_half(quantized, half, measured, refuse)
+    done = converted.report
     if not done.nodes and not done.kept:
         note = f"nothing was float32{float_types(quantized)}"
         return Transformed(quantized, HighPrecisionReport(dtype=dtype, note=note))
     return Transformed(
-        half.model,
-        HighPrecisionReport(dtype=dtype, nodes=done.nodes, kept=done.kept, casts=done.casts, measured=len(measured)),
+        converted.model,
+        HighPrecisionReport(
+            dtype=dtype,
+            nodes=done.nodes,
+            kept=done.kept,
+            casts=done.casts,
+            measured=len(measured),
+            random=random and bool(measured),
+        ),
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from qdqtool.errors import ArgumentError
+from qdqtool.models.options import HalfType
 from qdqtool.options import SWITCH, Kind, choice, integer, listed, number, option, text
 from qdqtool.quantization.planning import modes
 from qdqtool.samples.options import SEVERAL, SHAPES, VALUES
@@ -24,10 +25,21 @@ class Existing(enum.Enum):
 
 
 class HighPrecision(enum.Enum):
-    """The type of the float nodes: ``fp32`` keeps their type; ``fp16`` is float16 for all nodes whose values fit."""
+    """The type of the float nodes.
 
+    ``fp32`` keeps their type; ``fp16`` and ``bf16`` are half precision for all nodes whose values fit; ``auto`` is
+    ``fp16`` or ``fp32``, as target and model decide (:func:`qdqtool.quantization.planning.high_precision.resolved`).
+    """
+
+    AUTO = "auto"
     FP32 = "fp32"
     FP16 = "fp16"
+    BF16 = "bf16"
+
+    @property
+    def half(self) -> HalfType | None:
+        """The half-precision type; None if float nodes keep their type."""
+        return HalfType(self.value) if self in {HighPrecision.FP16, HighPrecision.BF16} else None
 
 
 def _read_alpha(word: str, name: str) -> float | str | None:

@@ -170,6 +170,16 @@ def gather_inputs(
     return _calibrated(calibrate_model(source, data, recipe, runs, progress, scope=scope), recipe, measured)
 
 
+def gather_data(
+    source: Model, sources: PlanSources, recipe: Recipe, runs: FloatRuns, progress: Progress | None = None
+) -> PlanInputs:
+    """Find the samples for a model that gets no new pairs, so that it needs no ranges; as :func:`gather_inputs`."""
+    del progress
+    data = sources.data.data if isinstance(sources.data, CachedRanges) else sources.data
+    measured = open_validation(source, sources.validation) if sources.validation is not None else None
+    return _without_ranges(source, data, recipe, runs, measured)
+
+
 def _calibrated(found: Calibrated, recipe: Recipe, measured: ValidationData | None) -> PlanInputs:
     """Return the inputs of a plan from a calibration of this run."""
     assert found.feeds is not None

@@ -6,9 +6,9 @@ from itertools import groupby
 from rich.console import Console
 from rich.text import Text
 
+from qdqtool.accuracy.report import OutputAccuracy
 from qdqtool.errors import escape, human_bytes, human_count, plural
 from qdqtool.models.graph.report import NodeReason, Sizes
-from qdqtool.models.options import HalfType
 from qdqtool.models.report import Work
 from qdqtool.quantization.calibration_report import MethodTrial, PreparationReport, Trial
 from qdqtool.quantization.planning.placement.context import QUANTIZED_ALREADY
@@ -152,15 +152,30 @@ def print_high_precision(report: HighPrecisionReport | None, console: Console) -
     if report.note:
         console.print(f"note     --high-precision-dtype {report.dtype} changed nothing: {report.note}", style="yellow")
         return
-    total, name = report.nodes + len(report.kept), HalfType(report.dtype).onnx_name
+    total = report.nodes + len(report.kept)
+    name = "bfloat16" if report.dtype == "bf16" else "float16"
     console.print(f"{report.nodes} of {plural(total, 'float node')} in {name}, {plural(report.casts, 'Cast')} added")
-    if not report.measured:
-        console.print("note     without data, the largest values of activations are unknown", style="yellow")
+    if report.random or not report.measured:
+        known = "those of random inputs" if report.random else "unknown"
+        console.print(f"note     without data, the largest values of activations are {known}", style="yellow")
     groups = [(reason, list(nodes)) for reason, nodes in groupby(sorted(report.kept, key=_reason), _reason)]
     for reason, nodes in groups[: limit(console, SHOWN)]:
         names = named([f"{node.op_type} {node.node}" for node in nodes], SHOWN_NODES)
         console.print(f"  float32 {names}: {escape(reason)}")
     print_rest(len(groups), SHOWN, console)
+
+
+LEAST_LOSS_DB = 0.05
+
+
+def print_cost_of_half(outputs: Sequence[OutputAccuracy], console: Console) -> None:
+    """Print the largest loss of an output through unquantized nodes in half precision."""
+    known = ((each.float32_db, each.sqnr_db, each.name) for each in outputs)
+    losses = [(full - half, name) for full, half, name in known if full is not None and half is not None]
+    if losses:
+        loss, name = max(losses)
+        cost = f"{loss:.1f} dB at {escape(name)}" if loss >= LEAST_LOSS_DB else f"less than {LEAST_LOSS_DB:g} dB"
+        console.print(f"  unquantized nodes in half precision instead of float32 cost {cost}")
 
 
 def _reason(node: NodeReason) -> str:

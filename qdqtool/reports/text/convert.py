@@ -74,7 +74,9 @@ def _lines(step: StepReport, measured: MeasuredOn | None) -> list[str]:
 
 def _quantized(report: QuantizeReport) -> list[str]:
     if report.existing == "keep" and not report.quantized:
-        return ["nothing was left to quantize: the model is written unchanged"]
+        half = report.high_precision
+        done = "the model is written unchanged" if half is None else f"{plural(half.nodes, 'node')} in half precision"
+        return [f"nothing was left to quantize: {done}"]
     left = f"{plural(len(report.skipped), 'node')} unquantized; " if report.skipped else ""
     size = f"{left}{human_bytes(report.sizes.before)} -> {human_bytes(report.sizes.after)}"
     return [f"{report.mode} for {report.target}: {plural(len(report.quantized), 'quantized tensor')}", size]

@@ -18,6 +18,7 @@ from qdqtool.reports.terminal import limit, lists_all, placed, print_rest
 from qdqtool.reports.text._shared import (
     SHOWN,
     print_chosen,
+    print_cost_of_half,
     print_counts,
     print_files,
     print_given,
@@ -82,7 +83,7 @@ def _print_result(report: QuantizeReport, console: Console) -> None:
     print_counts(report.quantized, report.model, console)
     _print_files(report, console)
     print_opset(report.opset_before, report.opset_after, console)
-    if report.existing == "keep" and not report.quantized:
+    if report.existing == "keep" and not report.quantized and report.high_precision is None:
         console.print("nothing was left to quantize: the model is written unchanged")
     else:
         print_accuracy(report.accuracy, console, _BASELINES.get(report.existing or "", "float model"))
@@ -188,8 +189,7 @@ def _print_degenerate(report: QuantizeReport, console: Console) -> None:
 def _print_verdict(report: QuantizeReport, console: Console) -> None:
     by_severity = Counter[str](finding.severity for finding in report.findings)
     verdict = ("fail", "bold red") if by_severity["error"] else ("pass", "bold green")
-    severities = ("error", "warning", "info") if by_severity["error"] else ("warning", "info")
-    counts = (plural(by_severity[severity], severity) for severity in severities)
+    counts = (plural(by_severity[each], each) for each in ("error", "warning", "info")[not by_severity["error"] :])
     console.print(Text.assemble("validate for ", report.target, ": ", verdict, f" ({', '.join(counts)})"))
     shown = [finding for level in ("error", "warning") for finding in report.findings if finding.severity == level]
     for finding in shown[: limit(console, SHOWN)]:
@@ -270,6 +270,7 @@ def print_accuracy(accuracy: Accuracy | None, console: Console, baseline: str = 
     for output in accuracy.outputs[: limit(console, SHOWN_OUTPUTS)]:
         console.print(_output_line(output))
     print_rest(len(accuracy.outputs), SHOWN_OUTPUTS, console)
+    print_cost_of_half(accuracy.outputs, console)
     if accuracy.metric is not None:
         _print_metric(accuracy.metric, baseline, console)
 

@@ -196,7 +196,7 @@ def measured(
     model, plan = Model(before), QuantPlan(placements)
     quantized = Model(after) if after is not None else apply_plan(model, plan).model
     with FloatRuns() as runs:
-        after = MeasuredModel(make=lambda: quantized, plan=plan)
+        after = MeasuredModel(make=lambda: [quantized], plan=plan)
         return measure_accuracy(model, after, MeasuringData(feeds=fed(samples), held_back=True), runs)
 
 
@@ -209,6 +209,16 @@ def chain(count: int, size: int = 4) -> onnx.ModelProto:
 
 def values(count: int, size: int = 4) -> list[np.ndarray]:
     return list(np.random.default_rng(5).uniform(-9, 9, (count, size)).astype(np.float32))
+
+
+def test_beside_each_output_is_its_accuracy_in_the_second_model() -> None:
+    model, plans = Model(chain(1)), [QuantPlan((int8("x", step),)) for step in (0.5, 0.25)]
+    with FloatRuns() as runs:
+        after = MeasuredModel(make=lambda: [apply_plan(model, plan).model for plan in plans], plan=plans[0])
+        found = measure_accuracy(model, after, MeasuringData(feeds=fed(values(3)), held_back=True), runs)
+    one, two = (measured(chain(1), values(3), *plan).outputs[0] for plan in plans)
+    assert found.outputs == (dataclasses.replace(one, float32_db=two.sqnr_db),)
+    assert (one.float32_db, two.sqnr_db) == (None, pytest.approx(one.sqnr_db + 6, abs=2))
 
 
 def test_the_outputs_and_pairs_of_few_samples_are_told_with_four_decimals() -> None:
@@ -272,7 +282,7 @@ def test_no_sample_is_read_after_the_last_one_that_is_used(monkeypatch: pytest.M
     model, plan = Model(chain(1)), QuantPlan((int8("x", 0.25),))
     feeds = Feeds(Recorded(), DataDescription("a test", 9, None, {}))
     with FloatRuns() as runs:
-        after = MeasuredModel(make=lambda: apply_plan(model, plan).model, plan=plan)
+        after = MeasuredModel(make=lambda: [apply_plan(model, plan).model], plan=plan)
         found = measure_accuracy(model, after, MeasuringData(feeds=feeds, held_back=True), runs)
         assert runs.index_of(model) is not runs.index_of(model), "the session of the float model is still open"
     assert (found.samples, max(read)) == (2, 2)

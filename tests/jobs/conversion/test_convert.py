@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import onnx
 import pytest
 from onnx import helper
 from support.pictures import picture, save_picture
+from support.printed import printed
 from support.small import make_model
 
 import qdqtool as qdq
@@ -25,9 +27,10 @@ from qdqtool.jobs.conversion.options import ConvertOptions
 from qdqtool.jobs.conversion.steps import relocated
 from qdqtool.jobs.quantize import QuantizeOptions
 from qdqtool.linting.policy import Policy
-from qdqtool.quantization.planning.options import Existing
+from qdqtool.quantization.planning.options import Existing, HighPrecision
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.reports.page.write import page_of_document, write_page
+from qdqtool.reports.text.convert import render
 from qdqtool.samples.media_options import ImageOptions
 from qdqtool.samples.options import ReadOptions
 from qdqtool.samples.request import FileData
@@ -326,6 +329,11 @@ def test_a_model_that_is_quantized_already_goes_through_as_it_is(stock: Path, tm
     assert states(report) == ["passed", "passed", "passed", "not asked for"]
     assert report.measured_on.part == "held back"
     assert sorted(digests(tmp_path / "kept")) == ["net.int8.int8.onnx", "report.html", "report.json"]
+    assert "nothing was left to quantize: the model is written unchanged" in printed(render, report)
+    half = QuantizeOptions(recipe=Recipe(existing=Existing.KEEP, high_precision=HighPrecision.FP16))
+    report = converted(given, stock / "data.npz", tmp_path / "half", ConvertOptions(quantize=half, build=None))
+    assert states(report) == ["passed", "passed", "passed", "not asked for"]
+    assert re.search("nothing was left to quantize: [1-9] nodes in half precision", printed(render, report))
     with pytest.raises(UsageError, match="quantized already"):
         converted(given, stock / "data.npz", tmp_path / "refused", NO_ENGINE)
 

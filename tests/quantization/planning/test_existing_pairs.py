@@ -5,11 +5,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from onnx import TensorProto
 from support.engine_models import Net
 from support.paths import ROOT
 from support.qdq import text_model
 from support.small import conv_model, run
 
+from qdqtool.engines.tensorrt.planned_types import quantized_share, work_of
 from qdqtool.errors import GateError, UsageError
 from qdqtool.jobs.calibrate import calibrate
 from qdqtool.jobs.diff import diff_models
@@ -27,7 +29,7 @@ from qdqtool.quantization.planning.existing_pairs import (
     settle_existing,
     settle_model,
 )
-from qdqtool.quantization.planning.options import Existing, Preparation
+from qdqtool.quantization.planning.options import Existing, HighPrecision, Preparation
 from qdqtool.quantization.planning.placement import Selection
 from qdqtool.quantization.planning.recipe import Recipe
 from qdqtool.samples.calibration_note import CalibrationNote, encode_note
@@ -242,3 +244,33 @@ def test_a_layer_that_would_stay_float_without_the_pairs_stays_float_with_the_sa
         ("a.MatMul", "it is quantized already"),
         ("tiny.MatMul", "it has 64 input and 4 output channels, and no kernel gains below 16"),
     ]
+
+
+@pytest.mark.parametrize("asked", [HighPrecision.AUTO, HighPrecision.BF16])
+def test_a_kept_model_gets_an_unquantized_part_in_half_precision_around_the_same_codes_and_scales(
+    asked: HighPrecision, half: Path, data: Path
+) -> None:
+    """No scale is a value of half precision, so each pair is between Casts."""
+    left = {"selection": Selection(nodes_to_exclude=("conv2",)), "high_precision": asked}
+    report = again(half, data, Existing.KEEP, **left)
+    made = half.with_name("again.onnx").rename(half.with_name("made.onnx"))
+    before, after = onnx.load(half), onnx.load(made)
+    assert report.quantized == ()
+    assert report.calibration is None
+    assert report.accuracy is not None
+    assert report.accuracy.outputs[0].sqnr_db is not None
+    assert report.accuracy.outputs[0].sqnr_db > 25
+    assert stored_parameters(after) == stored_parameters(before)
+    kind = TensorProto.BFLOAT16 if asked is HighPrecision.BF16 else TensorProto.FLOAT16
+    index = ModelIndex.of(load_model(made))
+    convs = [node.output() for node in index.view.nodes() if node.op_type == "Conv"]
+    assert [index.types.elem_type(value) for value in convs if value is not None] == [kind, kind]
+    assert report.quantized_share == quantized_share(work_of(load_model(half)))
+    again(made, data, Existing.KEEP, **left)
+    assert half.with_name("again.onnx").read_bytes() == made.read_bytes()
+
+
+def stored_parameters(model: onnx.ModelProto) -> list[tuple[str, bytes]]:
+    """Return codes, scales and zero points that Q and DQ read."""
+    read = {name for node in model.graph.node if "Linear" in node.op_type for name in node.input}
+    return [(each.name, each.raw_data) for each in model.graph.initializer if each.name in read]

@@ -10,7 +10,8 @@ from support.command import qdqtool
 from support.half import require_valid, types_of
 from support.layer_dump import output_types
 from support.paths import ROOT
-from support.small import make_model, matmul_model, nodes_of
+from support.qdq import text_model
+from support.small import F32, make_model, matmul_model, nodes_of
 
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.profiles import ShapeOptions
@@ -23,13 +24,15 @@ from qdqtool.jobs.strip import strip_model
 from qdqtool.jobs.validate import validate_model
 from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY
 from qdqtool.models.graph.model import Model
-from qdqtool.models.options import WeightStorage
+from qdqtool.models.options import HalfType, WeightStorage
+from qdqtool.quantization.planning.existing_pairs import settle_model
 from qdqtool.quantization.planning.high_precision import (
     high_precision_note,
     known_magnitudes,
     lower,
     measure_magnitudes,
     ready_for,
+    resolved,
 )
 from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.planning.recipe import Recipe
@@ -43,6 +46,7 @@ from qdqtool.samples.request import DataRequest, FileData, RandomData
 
 SAMPLES = ROOT / "sample_models"
 TRANSFORMER = SAMPLES / "digits_transformer"
+AUTO = Recipe(high_precision=HighPrecision.AUTO)
 MODES = taken_modes("tensorrt")
 TESTED = DataRequest(path=TRANSFORMER / "test.npz", samples=24)
 CHANCE_DB = 3.0
@@ -128,7 +132,7 @@ def test_scales_are_values_of_float16_and_normal_ones(tmp_path):
     assert [found.condition for found in report.degenerate] == ["tiny"]
 
 
-def overflowing(folder):
+def overflowing(folder, width=32):
     """Products that reach some 3e5, and come back to 1 behind a Mul."""
     random = np.random.default_rng(7)
     nodes = nodes_of(
@@ -136,7 +140,7 @@ def overflowing(folder):
     )
     weights = {name: random.standard_normal((32, 32)).astype(np.float32) for name in "wv"}
     constants = {"c": np.float32(2e4), "d": np.float32(5e-5)}
-    model = make_model(nodes, {"x": (4, 32)}, {"y": (4, 32)}, weights | constants)
+    model = make_model(nodes, {"x": (4, width)}, {"y": (4, 32)}, weights | constants)
     onnx.save(model, folder / "m.onnx")
     np.savez(folder / "d.npz", x=random.standard_normal((40, 4, 32)).astype(np.float32))
     return folder / "m.onnx"
@@ -152,8 +156,31 @@ def test_calibration_finds_what_float16_does_not_hold(tmp_path):
     assert report.high_precision.measured == 5
 
 
+@pytest.mark.parametrize(("offset", "kept"), [(1, []), (2000, ["up", "down"])])
+@pytest.mark.parametrize("seen", ["data", "random"])
+def test_nodes_that_cost_an_output_in_half_precision_stay_float32(offset, kept, seen, tmp_path):
+    """Between 1024 and 2048, float16 has integers only. Random inputs judge no output."""
+    random = np.random.default_rng(7)
+    nodes = nodes_of(
+        "[first] a = MatMul (x, w)  [up] b = Add (a, c)  [down] e = Sub (b, c)  [second] y = MatMul (e, v)"
+    )
+    weights = {name: random.standard_normal((32, 32)).astype(np.float32) for name in "wv"}
+    onnx.save(
+        make_model(nodes, {"x": (4, 32)}, {"y": (4, 32)}, weights | {"c": np.float32(offset)}), tmp_path / "m.onnx"
+    )
+    np.savez(tmp_path / "d.npz", x=random.standard_normal((20, 4, 32)).astype(np.float32))
+    report = quantize(
+        tmp_path / "m.onnx", tmp_path, data=tmp_path / "d.npz" if seen == "data" else RandomData(samples=20)
+    )
+    (output,) = report.accuracy.outputs
+    found = report.high_precision.kept
+    assert [each.node for each in found] == (kept if seen == "data" else [])
+    assert {each.reason for each in found} <= {"in float16 it would make an output miss the limit of 40 dB"}
+    assert (output.float32_db - output.sqnr_db > 3) is (offset == 2000 and not found)
+
+
 def test_ranges_from_a_file_tell_of_the_tensors_that_they_have(tmp_path):
-    source = overflowing(tmp_path)
+    source = overflowing(tmp_path, "N")
     calibrate_to_file(source, tmp_path / "d.npz", tmp_path / "r.json", Recipe())
     report = quantize(source, tmp_path, data=CachedRanges(path=tmp_path / "r.json"))
     assert report.high_precision.measured == 2
@@ -239,19 +266,22 @@ def test_the_report_says_what_is_float16_and_what_is_not(tmp_path):
     ] == "fp16"
 
 
-def test_without_data_the_report_says_that_activations_are_unknown(tmp_path):
-    source = overflowing(tmp_path)
+@pytest.mark.parametrize(("width", "known"), [(32, "those of random inputs"), ("N", "unknown")])
+def test_without_data_activations_have_the_values_of_random_inputs(width, known, tmp_path):
+    """There are no random inputs for open dimensions."""
+    source = overflowing(tmp_path, width)
     done = qdqtool(
         "quantize", source, "--quantize-mode", "int4", "--high-precision-dtype", "fp16", "-o", tmp_path / "q.onnx"
     )
     assert done.code == 0
-    assert "without data, the largest values of activations are unknown" in done.out.replace("\n", " ")
+    assert f"without data, the largest values of activations are {known}" in done.out.replace("\n", " ")
+    assert ("float32 Mul larger, Mul smaller: 'b' reaches" in done.out.replace("\n", " ")) is (width == 32)
 
 
 def test_another_type_is_a_wrong_usage(tmp_path):
-    done = qdqtool("quantize", TRANSFORMER / "model.onnx", "--high-precision-dtype", "bf16", "-o", tmp_path / "q.onnx")
+    done = qdqtool("quantize", TRANSFORMER / "model.onnx", "--high-precision-dtype", "fp64", "-o", tmp_path / "q.onnx")
     assert done.code == 2
-    assert "fp32" in done.err
+    assert "bf16" in done.err
 
 
 @pytest.mark.slow(reason="quantizes and builds every mode")
@@ -306,6 +336,68 @@ def test_a_model_for_float16_has_an_opset_whose_pairs_take_it_and_any_other_keep
 
 
 @pytest.mark.parametrize(
+    ("target", "elem_type", "asked", "found"),
+    [
+        ("tensorrt", F32, "auto", "fp16"),
+        ("tensorrt-rtx", F32, "auto", "fp16"),
+        ("onnx", F32, "auto", "fp32"),
+        ("ort-cpu", F32, "auto", "fp32"),
+        ("tensorrt", TensorProto.FLOAT16, "auto", "fp32"),
+        ("tensorrt", TensorProto.BFLOAT16, "auto", "fp32"),
+        ("tensorrt", F32, "fp32", "fp32"),
+        ("tensorrt", TensorProto.FLOAT16, "fp16", "fp16"),
+        ("onnx", F32, "bf16", "bf16"),
+    ],
+)
+def test_auto_is_half_precision_where_the_target_has_it_and_the_model_does_not(target, elem_type, asked, found):
+    nodes = nodes_of("y = MatMul (x, x)")
+    model = Model(make_model(nodes, {"x": (2, 2)}, {"y": (2, 2)}, {}, elem_type=elem_type))
+    recipe = Recipe(target=target, high_precision=HighPrecision(asked))
+    assert settle_model(model, recipe).recipe.high_precision is HighPrecision(found)
+
+
+@pytest.mark.parametrize(("scale", "found"), [(0.1, "fp32"), (0.125, "fp16")])
+def test_scales_of_kept_4_bit_codes_are_not_rounded_unasked(scale, found):
+    model = text_model(f"""<ir_version: 10, opset_import: ["": 21]>
+        agraph (float[2, 2] x) => (float[2, 2] y)
+        <int4[2, 2] w = {{1, 2, 3, 4}}, float s = {{{scale}}}>
+        {{ v = DequantizeLinear (w, s)  y = MatMul (x, v) }}""")
+    assert resolved(model, AUTO).high_precision is HighPrecision(found)
+
+
+def test_constants_in_half_precision_do_not_make_the_layers_half():
+    nodes = nodes_of("v = Cast <to = 1> (w)  y = MatMul (x, v)")
+    model = make_model(nodes, {"x": (2, 2)}, {"y": (2, 2)}, {"w": np.ones((2, 2), np.float16)})
+    assert resolved(Model(model), AUTO).high_precision is HighPrecision.FP16
+
+
+def test_a_model_whose_opset_cannot_be_raised_keeps_float32():
+    """onnx's converter refuses sparse constants; opset 19 has the pairs that float16 needs."""
+    for opset, found in ((18, HighPrecision.FP32), (19, HighPrecision.FP16)):
+        proto = matmul_model(opset)
+        proto.graph.sparse_initializer.add().values.name = "s"
+        assert resolved(Model(proto), AUTO).high_precision is found
+
+
+@pytest.mark.parametrize("half", list(HalfType))
+def test_scales_are_values_of_the_half_type(half, tmp_path):
+    onnx.save(matmul_model(inner=32), tmp_path / "m.onnx")
+    recipe = {"high_precision": HighPrecision(half.value), "quantize_mode": "int8-weight-only"}
+    report = quantize(tmp_path / "m.onnx", tmp_path, **recipe)
+    written = onnx.load(tmp_path / "q.onnx")
+    require_valid(written)
+    assert report.high_precision.dtype == half.value
+    assert {t.data_type for t in written.graph.initializer if "scale" in t.name} == {half.elem_type}
+    assert report.quantized
+    assert output_kinds(written, "MatMul") == [half.elem_type]
+
+
+def output_kinds(model, op_type):
+    kinds = types_of(model)
+    return [getattr(TensorProto, kinds[node.output[0]]) for node in model.graph.node if node.op_type == op_type]
+
+
+@pytest.mark.parametrize(
     ("kinds", "told"),
     [
         ([], ""),
@@ -319,7 +411,7 @@ def test_where_nothing_is_float32_the_types_of_the_constants_are_told(kinds, tol
     constants = {f"c{number}": np.ones(2, kind) for number, kind in enumerate(kinds)}
     nodes = [helper.make_node("Abs", ["x"], ["y"])]
     model = Model(make_model(nodes, {"x": (2,)}, {"y": (2,)}, constants, elem_type=TensorProto.INT32))
-    done = lower(model, {})
+    done = lower(model, HalfType.FP16, {})
     assert done.model is model
     assert done.report == HighPrecisionReport(
         dtype="fp16", nodes=0, kept=(), casts=0, measured=0, note=f"nothing was float32{told}"
@@ -330,7 +422,7 @@ def test_where_nothing_is_float32_the_types_of_the_constants_are_told(kinds, tol
 
 @pytest.mark.parametrize("largest", [1.0, 1e6])
 def test_what_float16_does_not_hold_stays_float32_and_is_no_reason_for_a_note(largest):
-    done = lower(Model(matmul_model()), {((), "y"): largest})
+    done = lower(Model(matmul_model()), HalfType.FP16, {((), "y"): largest})
     fits = largest < 65504
     assert (done.report.nodes, [each.node for each in done.report.kept]) == ((1, []) if fits else (0, ["matmul"]))
     assert (done.report.measured, done.report.note, bool(done.report.casts)) == (1, "", fits)

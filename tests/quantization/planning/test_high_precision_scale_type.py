@@ -19,12 +19,16 @@ INT8 = QuantScheme(formats.get("int8"), PerTensor())
 
 
 @pytest.mark.parametrize(
-    ("elem_type", "of_fp32", "of_fp16"),
-    [(TensorProto.FLOAT, F32, F16), (TensorProto.FLOAT16, F16, F16), (TensorProto.BFLOAT16, BF16, BF16)],
+    ("elem_type", "of_fp32", "of_fp16", "of_bf16"),
+    [
+        (TensorProto.FLOAT, F32, F16, BF16),
+        (TensorProto.FLOAT16, F16, F16, F16),
+        (TensorProto.BFLOAT16, BF16, BF16, BF16),
+    ],
 )
-def test_scales_are_derived_in_the_type_that_will_be_written(elem_type, of_fp32, of_fp16):
-    rules = [rule_for(elem_type, high_precision) for high_precision in (FP32, FP16)]
-    assert [rule.dtype for rule in rules] == [of_fp32, of_fp16]
+def test_scales_are_derived_in_the_type_that_will_be_written(elem_type, of_fp32, of_fp16, of_bf16):
+    rules = [rule_for(elem_type, high_precision) for high_precision in (FP32, FP16, HighPrecision.BF16)]
+    assert [rule.dtype for rule in rules] == [of_fp32, of_fp16, of_bf16]
     assert all(rule.narrow_range and not rule.either_sign for rule in rules)
 
 
@@ -32,12 +36,13 @@ def test_scales_are_derived_in_the_type_that_will_be_written(elem_type, of_fp32,
     ("given", "elem_type", "dtype"),
     [
         (F16, TensorProto.FLOAT, F32),
+        (BF16, TensorProto.FLOAT, F32),
         (F16, TensorProto.FLOAT16, F16),
         (F32, TensorProto.FLOAT, F32),
         (F32, TensorProto.FLOAT16, F32),
     ],
 )
-def test_only_scales_of_float16_are_widened_to_the_type_of_the_tensor(given, elem_type, dtype):
+def test_only_scales_in_half_precision_are_widened_to_the_type_of_the_tensor(given, elem_type, dtype):
     scale = np.array(0.1, given)
     found = as_stored(QuantParams(INT8, scale), elem_type)
     assert found.scale.dtype == dtype

@@ -204,7 +204,7 @@ def text_of(*outputs: OutputAccuracy, **changes: object) -> str:
 
 
 def output(
-    sqnr_db: float | None = 31.25, *, exact: bool = False, finite: bool = True, **changes: int
+    sqnr_db: float | None = 31.25, *, exact: bool = False, finite: bool = True, **changes: object
 ) -> OutputAccuracy:
     return OutputAccuracy(name="y", sqnr_db=sqnr_db, exact=exact, finite=finite, **changes)
 
@@ -290,6 +290,26 @@ def test_many_layers_are_listed_on_request():
 )
 def test_the_accuracy_without_layers_in_float(worst: float | None, told: str):
     assert f"with all quantized the worst output {told}\n" in printed(print_goal, goal(worst=worst))
+
+
+@pytest.mark.parametrize(
+    ("half", "full", "told"),
+    [
+        (30.0, 31.25, "cost 1.2 dB at y"),
+        (30.0, 30.06, "cost 0.1 dB at y"),
+        (30.0, 30.04, "cost less than 0.05 dB"),
+        (30.0, 20.0, "cost less than 0.05 dB"),
+        (-1.0, 0.0, "cost 1.0 dB at y"),
+        (30.0, None, ""),
+        (None, 30.0, ""),
+    ],
+)
+def test_the_cost_of_half_precision(half: float | None, full: float | None, told: str):
+    """Another output gains."""
+    outputs = (output(half, float32_db=full), replace(output(40.0, float32_db=39.0), name="z"))
+    text = text_of(*(outputs if told else outputs[:1]))
+    assert ("in half precision instead of float32" in text) is bool(told)
+    assert told in text
 
 
 def test_what_a_user_should_know_comes_last():
