@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from qdqtool.accuracy.checking.check_values import feeds_of, recorded_preprocessing, with_values
+from qdqtool.accuracy.checking.gptq_check import note_with_rounded_scales
 from qdqtool.accuracy.report import Accuracy
 from qdqtool.accuracy.search.half_search import (
     DEFAULT_SQNR_DB,
@@ -139,7 +140,8 @@ def cast_model(
     options.selection.matches(ModelIndex.of(source).view)
     found, feeds = _search(source, options, request)
     done = found.request.convert(source, found.kept)
-    made = with_io_types(with_metadata(done.model, {HIGH_PRECISION_KEY: options.to.value}), options.io_types)
+    notes = {HIGH_PRECISION_KEY: options.to.value, **note_with_rounded_scales(given)}
+    made = with_io_types(with_metadata(done.model, notes), options.io_types)
     require_loadable(made.model, given)
     saved = save_model(made.model, output, external_data=options.external_data)
     return CastReport(

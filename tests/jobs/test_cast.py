@@ -13,9 +13,9 @@ from support.command import qdqtool
 from support.engine_models import ROWS, Net, save
 from support.half import outputs_of, types_of
 from support.metrics import sqnr_db
-from support.small import conv_model
+from support.small import conv_model, matmul_model
 
-from qdqtool import build_engine, cast_model
+from qdqtool import build_engine, cast_model, check_model, quantize_model
 from qdqtool.engines.tensorrt.planned_types import work_of
 from qdqtool.errors import GateError, UsageError
 from qdqtool.jobs.cast import CastReport
@@ -145,6 +145,21 @@ def test_scales_of_packed_weights_are_rounded_unless_they_are_tiny(outer: float,
     written = made(cast_model(model, [{"x": RNG.normal(size=(2, 4)).astype(np.float32)} for _ in range(8)]))
     casts = [node.input[0] for node in written.graph.node if node.op_type == "Cast"]
     assert ("d" not in casts, types_of(written)["d"] == "FLOAT16") == (is_rounded, is_rounded)
+
+
+def test_a_model_whose_codes_were_chosen_with_data_passes_check_after_the_cast(tmp_path: Path) -> None:
+    onnx.save(matmul_model(21, 64), tmp_path / "f.onnx")
+    data = [{"x": RNG.normal(size=(8, 64)).astype(np.float32)} for _ in range(8)]
+    quantize_model(
+        tmp_path / "f.onnx", data, tmp_path / "q.onnx", quantize_mode="int4", block_size=32, high_precision_dtype="fp32"
+    )
+    cast_model(tmp_path / "q.onnx", data, tmp_path / "h.onnx")
+    judged = {}
+    for name in ("q", "h"):
+        report = check_model(tmp_path / f"{name}.onnx", baseline=tmp_path / "f.onnx", data=data)
+        judged[name] = {gate.name: gate.passed for gate in report.gates}
+    assert judged["h"] == judged["q"]
+    assert judged["h"]["weights"]
 
 
 def pairs(model: onnx.ModelProto) -> list[tuple[str, list[float], list[float]]]:

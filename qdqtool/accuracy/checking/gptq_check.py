@@ -4,8 +4,7 @@ There are two conditions. The mean squared error against the baseline must be th
 scale, moved codes or another baseline give another error. And the error of an output channel must not exceed the
 largest error that GPTQ can cause (:mod:`qdqtool.numerics.gptq`), independent of the note.
 
-Such codes are not the nearest ones, so a limit of half a step does not apply. But the error of the chosen codes against
-the float weight is known exactly, and the model notes it. If a check finds another error, the weight was changed.
+Such codes are not the nearest ones, so no limit of half a step applies. But their error is known exactly, and noted.
 """
 
 import math
@@ -29,24 +28,22 @@ from qdqtool.numerics.packing import unpack
 MAX_NOTE_BYTES = 1 << 26
 
 
-@dataclass(frozen=True, slots=True)
-class NotedRounding:
+class NotedRounding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
     """One weight whose codes were chosen with data.
 
     Attributes:
-        float_type: NumPy name of the type of the float weight.
+        tensor: Name of the float weight.
+        scope: Its scope.
+        type: NumPy name of its type.
         error: Mean squared error of the dequantized weight, computed in float32 from the codes and scales as stored.
+        rounded: Whether a later conversion may have rounded the scales to the type that they have in the model.
     """
 
-    float_type: str
-    error: float
-
-
-class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     tensor: str
     scope: tuple[str, ...]
     type: str
     error: float
+    rounded: bool = False
 
 
 def rounding_note(before: ModelIndex, plan: QuantPlan) -> Notes:
@@ -58,19 +55,25 @@ def rounding_note(before: ModelIndex, plan: QuantPlan) -> Notes:
     return {ROUNDING_KEY: msgspec.json.encode(entries).decode() if entries else None}
 
 
+def note_with_rounded_scales(quantized: Model) -> Notes:
+    """Return the note of a model for its copy in half precision, in which scales of packed weights may be rounded."""
+    entries = [msgspec.structs.replace(each, rounded=True) for each in noted_rounding(quantized).values()]
+    return {ROUNDING_KEY: msgspec.json.encode(entries).decode()} if entries else {}
+
+
 def noted_rounding(quantized: Model) -> Mapping[tuple[ScopePath, str], NotedRounding]:
     """Read the note of a model, by scope and name of the float weight; a malformed note is ignored."""
     text = read_metadata(quantized, ROUNDING_KEY)
     if text is None or len(text) > MAX_NOTE_BYTES:
         return {}
     try:
-        entries = msgspec.json.decode(text, type=list[_Entry])
+        entries = msgspec.json.decode(text, type=list[NotedRounding])
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return {(entry.scope, entry.tensor): NotedRounding(entry.type, entry.error) for entry in entries}
+    return {(entry.scope, entry.tensor): entry for entry in entries}
 
 
-def _entries(index: ModelIndex, placements: list[Placement]) -> Iterator[_Entry]:
+def _entries(index: ModelIndex, placements: list[Placement]) -> Iterator[NotedRounding]:
     for placement in placements:
         slot = placement.slot
         value = index.view.scope(slot.scope).values.get(slot.tensor)
@@ -79,7 +82,7 @@ def _entries(index: ModelIndex, placements: list[Placement]) -> Iterator[_Entry]
             error = AccumulatedError()
             error.add(weights, _dequantized(placement, weights.shape))
             mean = error.noise / max(1, error.elements)
-            yield _Entry(tensor=slot.tensor, scope=slot.scope, type=weights.dtype.name, error=mean)
+            yield NotedRounding(tensor=slot.tensor, scope=slot.scope, type=weights.dtype.name, error=mean)
 
 
 def _dequantized(placement: Placement, shape: tuple[int, ...]) -> Array:
@@ -135,9 +138,9 @@ class GptqCheck:
 
     def _roundoff(self) -> float:
         """Return the unit roundoff of both errors: of float32, in which they are computed, or of a coarser type."""
-        if self.float_type == self.noted.float_type:
-            return 2.0**-24
-        noted = min(_roundoff(self.noted.float_type), _roundoff(self.scale_type))
+        if self.float_type == self.noted.type:
+            return _roundoff(self.scale_type) if self.noted.rounded else 2.0**-24
+        noted = min(_roundoff(self.noted.type), _roundoff(self.scale_type))
         return max(_roundoff(self.float_type), noted)
 
 

@@ -444,7 +444,7 @@ def test_codes_that_data_chose_are_judged_by_the_note() -> None:
     noise = float(np.mean((x - codes) ** 2, dtype=np.float64))
     for noted, fault in ((noise, ""), (2 * noise, "its mean squared error is ")):
         found = boundary_of("int8")
-        found.by_data = GptqCheck(NotedRounding("float32", noted))
+        found.by_data = GptqCheck(NotedRounding(tensor="w", scope=(), type="float32", error=noted))
         found.add(codes, np.float32(1), None, x, 0.5)
         assert (found.bad_weights, found.worst_weight) == (1, "0.8 steps at [0, 0]")
         assert found.is_judged_by_data
@@ -455,7 +455,7 @@ def test_codes_that_data_chose_are_judged_by_the_note() -> None:
         assert found.by_data.rms_steps == pytest.approx(math.sqrt(3 * noise / 3))
         assert (found.by_data.float_type, found.by_data.scale_type) == ("float32", "float32")
     nearest = boundary_of("int8")
-    nearest.by_data = GptqCheck(NotedRounding("float32", 1e9))
+    nearest.by_data = GptqCheck(NotedRounding(tensor="w", scope=(), type="float32", error=1e9))
     nearest.add(np.int8([[0, 1, 2]]), np.float32(1), None, x, 0.5)
     assert (nearest.is_judged_by_data, nearest.is_unexplained) == (False, False)
 
@@ -478,7 +478,7 @@ def test_a_few_elements_have_their_own_mean_and_none_have_zero() -> None:
 
 def test_distances_of_wide_steps_are_held_to_roundings_of_steps() -> None:
     found = boundary_of("float8e4m3fn")
-    found.by_data = GptqCheck(NotedRounding("float16", 1.0))
+    found.by_data = GptqCheck(NotedRounding(tensor="w", scope=(), type="float16", error=1.0))
     found.add(np.array([416]).astype(found.fmt.dtype), np.float32(0.5), None, np.float16([182.0]), 0.5)
     assert (found.max_steps, found.bad_weights) == (pytest.approx(52 / 32), 1)
     assert found.by_data.rms_steps == pytest.approx(52 / 32)

@@ -378,7 +378,7 @@ def noted_check(
     error: float, *, noted_type: str = "float32", found_type: str = "float32", scale_type: str | None = None
 ) -> GptqCheck:
     """A check of a model whose scales have the noted type, unless another is given."""
-    check = GptqCheck(NotedRounding(noted_type, error))
+    check = GptqCheck(NotedRounding(tensor="w", scope=(), type=noted_type, error=error))
     return replace(check, float_type=found_type, scale_type=noted_type if scale_type is None else scale_type)
 
 
@@ -414,6 +414,17 @@ def test_an_error_is_the_noted_one_up_to_the_roundings_of_the_coarser_of_two_typ
 @pytest.mark.parametrize(("scale_type", "agrees"), [("bfloat16", True), ("float16", False), ("float32", False)])
 def test_a_note_claims_no_coarser_type_than_the_scales_have(scale_type: str, agrees: bool) -> None:
     check = noted_check(0.26, noted_type="bfloat16", scale_type=scale_type)
+    assert (check.fault(accumulated(4 * 0.25), 3) == "") is agrees
+
+
+@pytest.mark.parametrize(
+    ("rounded", "scale_type", "agrees"), [(True, "float16", True), (True, "float32", False), (False, "float16", False)]
+)
+def test_scales_that_a_cast_rounded_explain_no_more_than_their_type(
+    rounded: bool, scale_type: str, agrees: bool
+) -> None:
+    check = noted_check(0.2505, scale_type=scale_type)
+    check.noted = NotedRounding(tensor="w", scope=(), type="float32", error=0.2505, rounded=rounded)
     assert (check.fault(accumulated(4 * 0.25), 3) == "") is agrees
 
 

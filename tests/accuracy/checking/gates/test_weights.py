@@ -367,7 +367,7 @@ def test_a_scale_of_codes_that_does_not_fit_fails_without_a_limit() -> None:
 def test_codes_that_data_chose_are_told(also_nearest: bool) -> None:
     found = Findings()
     noise = 2.25 / 3
-    found.packed.by_data = GptqCheck(NotedRounding("float32", noise))
+    found.packed.by_data = GptqCheck(NotedRounding(tensor="w", scope=(), type="float32", error=noise))
     found.count_packed(2.5)
     if also_nearest:
         nearest = Findings()
@@ -379,7 +379,7 @@ def test_codes_that_data_chose_are_told(also_nearest: bool) -> None:
         True,
         f"{'2 weights' if also_nearest else '1 weight'}; data chose the codes of 1",
     )
-    found.packed.by_data = GptqCheck(NotedRounding("float32", 2 * noise))
+    found.packed.by_data = GptqCheck(NotedRounding(tensor="w", scope=(), type="float32", error=2 * noise))
     found.packed.by_data.float_type = "float32"
     gate = found.gate()
     assert gate.failures[0].endswith(
