@@ -8,13 +8,7 @@ from pathlib import Path
 from qdqtool.accuracy.checking.check_values import feeds_of, recorded_preprocessing, with_values
 from qdqtool.accuracy.checking.gptq_check import note_with_rounded_scales
 from qdqtool.accuracy.report import Accuracy
-from qdqtool.accuracy.search.half_search import (
-    DEFAULT_SQNR_DB,
-    RESERVE_OF_RANDOM,
-    HalfRequest,
-    HalfSearch,
-    convert_within,
-)
+from qdqtool.accuracy.search.half_search import DEFAULT_SQNR_DB, HalfRequest, HalfSearch, convert_within
 from qdqtool.models.graph.index.growth import require_bounded
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.soundness import require_sound
@@ -31,7 +25,7 @@ from qdqtool.models.transforms.inline_functions import inline_called
 from qdqtool.models.transforms.io_types import InterfaceChange, with_io_types
 from qdqtool.models.transforms.opset import upgrade_opset
 from qdqtool.options import Speech, Values, build
-from qdqtool.quantization.planning.high_precision import FIRST_OPSET, measure_magnitudes
+from qdqtool.quantization.planning.high_precision import FIRST_OPSET, RESERVE_OF_RANDOM, measure_magnitudes
 from qdqtool.quantization.planning.placement.proposal import Selection
 from qdqtool.quantization.report import HighPrecisionReport
 from qdqtool.quantization.statistics.float_runs import FloatRuns

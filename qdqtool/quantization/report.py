@@ -217,7 +217,7 @@ class HighPrecisionReport:
         kept: Nodes that compute in float32.
         casts: Number of Cast nodes that were added.
         measured: Number of tensors that were measured, to see whether their values fit; 0 without data.
-        random: Whether they were measured on random inputs, because there was no data.
+        random: Whether they were measured on random inputs.
         note: Why nothing was converted; empty if something was converted.
     """
 

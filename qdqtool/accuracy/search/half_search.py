@@ -49,10 +49,6 @@ the first."""
 LOSS_DB = 0.5
 """By default, the SQNR of a model with Q/DQ may fall by this much."""
 
-RESERVE_OF_RANDOM = 8.0
-"""How many times larger values of real data may be than those of random inputs (measured on 17 networks: up to 7.4, and
-without this reserve a classifier of files kept 13 dB). Time steps of a diffusion model were 763 times larger."""
-
 _Part = tuple[NodeId, ...]
 
 Probe = Callable[[frozenset[NodeId]], float]

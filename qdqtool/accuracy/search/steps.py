@@ -137,6 +137,11 @@ class QuantizeSteps:
             measured = measure_magnitudes(model, choosing) if choosing else magnitudes_on_random_inputs(model)
         return cls(ready=ready, inputs=inputs, recipe=recipe, weights=weights, magnitudes=measured)
 
+    @property
+    def is_random(self) -> bool:
+        """Whether magnitudes were measured on random inputs."""
+        return self.inputs.choosing is None or self.inputs.choosing.description.seed is not None
+
     def carry_out(self, plan: QuantPlan, ranges: Ranges | None) -> Quantized:
         """Insert a plan into the model, and carry out the steps that follow.
 
@@ -156,7 +161,7 @@ class QuantizeSteps:
         lowered: Transformed[HighPrecisionReport | None] = Transformed(full, None)
         if (half := self.recipe.high_precision.half) is not None:
             known = known_magnitudes(self.magnitudes, ranges)
-            lowered = lower(full, half, known, self.refuse, random=self.inputs.choosing is None)
+            lowered = lower(full, half, known, self.refuse, random=self.is_random)
         changed = lowered.model is not full
         return Quantized(
             model=offloaded(lowered.model) if runs and changed else lowered.model,

@@ -94,6 +94,11 @@ def measure_magnitudes(model: Model, feeds: Feeds) -> dict[TensorKey, float]:
     return found
 
 
+RESERVE_OF_RANDOM = 8.0
+"""How many times larger values of real data may be than those of random inputs (measured on 17 networks: up to 7.4, and
+without this reserve a classifier of files kept 13 dB). Time steps of a diffusion model were 763 times larger."""
+
+
 def magnitudes_on_random_inputs(model: Model) -> dict[TensorKey, float]:
     """Return the largest magnitudes on a few random inputs; empty if the weights are large, or no run is possible."""
     with suppress(QdqError):
@@ -183,7 +188,8 @@ def lower(
         random: Whether they were measured on random inputs.
     """
     dtype = half.value
-    converted = convert_to_half(quantized, half, measured, refuse)
+    reserve = RESERVE_OF_RANDOM if random else 1.0
+    converted = convert_to_half(quantized, half, measured, refuse, reserve=reserve)
     done = converted.report
     if not done.nodes and not done.kept:
         note = f"nothing was float32{float_types(quantized)}"
