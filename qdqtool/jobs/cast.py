@@ -148,6 +148,7 @@ def cast_model(
             kept=done.report.kept,
             casts=done.report.casts,
             measured=len(found.request.measured),
+            random=feeds.description.seed is not None,
         ),
         min_sqnr_db=found.request.limit_db,
         accuracy=found.accuracy,

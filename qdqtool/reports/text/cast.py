@@ -16,8 +16,6 @@ def render(report: CastReport, console: Console) -> None:
     print_accuracy(report.accuracy, console, "model without Q/DQ" if has_pairs else "model before")
     if has_pairs:
         console.print(f"  before     worst output: {report.before_db:.1f} dB")
-    if report.data.seed is not None:
-        console.print("note     real data may have larger values than random inputs: `--data DATA`", style="yellow")
     for change in report.interface:
         console.print(f"interface  {escape(str(change))}", style="yellow" if change.reason else "")
     print_files(report.output, report.external_data, report.sizes, console)
