@@ -140,6 +140,7 @@ class CastKeywords(DataKeywords, total=False):
     op_types_to_exclude: Sequence[str]
     io_types: Literal["keep", "fp16", "bf16", "fp32", "quantized"]
     external_data: Literal["auto", "always", "never"]
+    calibration_cache: FileName | None
     seed: int
     input_shapes: Shapes
     input_values: Values

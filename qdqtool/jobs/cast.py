@@ -9,6 +9,7 @@ from qdqtool.accuracy.checking.check_values import feeds_of, recorded_preprocess
 from qdqtool.accuracy.checking.gptq_check import note_with_rounded_scales
 from qdqtool.accuracy.report import Accuracy
 from qdqtool.accuracy.search.half_search import DEFAULT_SQNR_DB, HalfRequest, HalfSearch, convert_within
+from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.growth import require_bounded
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.soundness import require_sound
@@ -24,9 +25,17 @@ from qdqtool.models.running.loadable import require_loadable
 from qdqtool.models.transforms.inline_functions import inline_called
 from qdqtool.models.transforms.io_types import InterfaceChange, with_io_types
 from qdqtool.models.transforms.opset import upgrade_opset
+from qdqtool.models.transforms.taps import tensor_key
 from qdqtool.options import Speech, Values, build
-from qdqtool.quantization.planning.high_precision import FIRST_OPSET, RESERVE_OF_RANDOM, measure_magnitudes
+from qdqtool.quantization.planning.high_precision import (
+    FIRST_OPSET,
+    RESERVE_OF_RANDOM,
+    known_magnitudes,
+    measure_magnitudes,
+)
 from qdqtool.quantization.planning.placement.proposal import Selection
+from qdqtool.quantization.ranges.file import read_stored
+from qdqtool.quantization.ranges.types import Ranges
 from qdqtool.quantization.report import HighPrecisionReport
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.feeds import Feeds
@@ -46,6 +55,7 @@ class CastOptions:
             finite outputs on random inputs.
         selection: Patterns of the nodes that stay float32.
         io_types: The types of inputs and outputs.
+        calibration_cache: A ranges file with further largest values; None for none.
         external_data: Whether weights are stored in a second file.
     """
 
@@ -53,6 +63,7 @@ class CastOptions:
     min_sqnr_db: float | None = None
     selection: Selection = field(default_factory=Selection)
     io_types: IoTypes = IoTypes.KEEP
+    calibration_cache: Path | None = None
     external_data: ExternalData = ExternalData.AUTO
 
 
@@ -101,16 +112,12 @@ def cast_request(values: Values, said: Speech) -> tuple[DataRequest, CastOptions
 
 
 def cast_model(
-    model: str | Path | Model,
-    output: str | Path,
-    options: CastOptions | None = None,
-    data: DataRequest | None = None,
+    model: str | Path | Model, output: str | Path, options: CastOptions | None = None, data: DataRequest | None = None
 ) -> CastReport:
     """Convert the float32 nodes of a model to half precision and write the result.
 
-    Inputs and outputs keep their types, Q/DQ pairs keep their scales and codes. A node stays float32 if ONNX does not
-    define its operator for the type, if a value on the data or inside its formula leaves the type, if the user names
-    it, or if an output would otherwise fall below the limit.
+    Q/DQ pairs keep their codes. A node stays float32 if ONNX does not define its operator for the type, if a value on
+    the data or inside its formula leaves the type, if the user names it, or if an output would fall below the limit.
 
     Args:
         model: The ``.onnx`` file, or a loaded model. It is not changed.
@@ -168,13 +175,24 @@ def _search(source: Model, options: CastOptions, request: DataRequest) -> tuple[
     require_bounded(model, feeds.description.shapes)
     split = split_samples(len(feeds))
     choosing, is_real = split.choosing_of(feeds), feeds.description.seed is None
+    ranges = _ranges(options.calibration_cache, model)
     half = HalfRequest(
         half=options.to,
         limit_db=DEFAULT_SQNR_DB[options.to] if is_real and options.min_sqnr_db is None else options.min_sqnr_db,
         is_default=is_real and options.min_sqnr_db is None,
-        measured=measure_magnitudes(model, choosing),
-        reserve=1.0 if is_real else RESERVE_OF_RANDOM,
+        measured=known_magnitudes(measure_magnitudes(model, choosing), ranges),
+        reserve=1.0 if is_real or ranges is not None else RESERVE_OF_RANDOM,
         refuse=lambda node: "" if (why := options.selection.refusal(node)) is None else why.text,
     )
     with FloatRuns(optimized=False) as runs:
         return convert_within(model, half, MeasuringData(feeds=choosing), measuring_part(feeds, split), runs), feeds
+
+
+def _ranges(path: Path | None, model: Model) -> Ranges | None:
+    """Read a ranges file, at least one of whose tensors the model has."""
+    if path is None:
+        return None
+    ranges = read_stored(path)
+    if not any(tensor_key(value) in ranges.tensors for value in ModelIndex.of(model).view.values()):
+        raise UsageError(f"ranges {path} are of another model: it has none of their {len(ranges.tensors)} tensors")
+    return ranges

@@ -199,6 +199,12 @@ class CastCommand:
         choice("keep", "fp16", "bf16", "fp32", "quantized", values=IoTypes),
     )
     external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA)
+    calibration_cache: Path | None = option(
+        None,
+        "Also use the largest values in the ranges that `qdqtool calibrate` wrote.",
+        file("RANGES"),
+        section="Data",
+    )
     samples_and_shapes: MeasuredData = field(default_factory=MeasuredData)
 
 

@@ -14,7 +14,7 @@ from qdqtool.options import COMMAND_LINE
 LAYOUT = Layout(
     sections={
         "Result": ("output", "to", "min_sqnr", "nodes_to_exclude", "op_types_to_exclude", "io_types", "external_data"),
-        "Data": ("data", "allow_constant_data", "samples"),
+        "Data": ("data", "calibration_cache", "allow_constant_data", "samples"),
         "Images": (),
         "Sound and text": (),
         "Report": REPORT,
