@@ -39,7 +39,7 @@ OUTSIDE = {
 """Names of NumPy, of Python's library and of classes of keywords that signatures may show."""
 LONGEST_SIGNATURE = 330
 """Characters of the longest signature that `help` may print: some four lines of a terminal."""
-MOST_NAMES = 70
+MOST_NAMES = 71
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(?:qdq|qdqtool)\.(\w+)\(")
@@ -133,7 +133,7 @@ def test_help_shows_keywords_with_their_types():
     for line in (
         "allow_constant_data: bool",
         "nodes_to_exclude: Sequence[str]",
-        "high_precision_dtype: Literal['fp32', 'fp16']",
+        "high_precision_dtype: Literal['auto', 'fp32', 'fp16', 'bf16']",
         "input_shapes: Mapping[str, Sequence[int]]",
     ):
         assert f"        {line}\n" in shown

@@ -63,7 +63,7 @@ _READS = (
     "doctor",
 )
 _EDITS = ("insert", "strip")
-_RUNS = ("normalize", "validate --fix", "calibrate", "quantize", "sensitivity", "convert")
+_RUNS = ("normalize", "cast", "validate --fix", "calibrate", "quantize", "sensitivity", "convert")
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(_READS, ("onnx",)),
     **dict.fromkeys(_EDITS, ("onnx", "onnx_graphsurgeon")),

@@ -32,6 +32,7 @@ _COMMANDS = {
     "run": "build",
     "schema": "files",
     "sensitivity": "accuracy",
+    "cast": "half-precision",
     "strip": "other-tools",
     "verify-engine": "build",
 }

@@ -45,6 +45,11 @@ class HalfType(enum.Enum):
         return self.finite / 4
 
     @property
+    def roundoff(self) -> float:
+        """The largest relative error of a rounded normal value."""
+        return 2.0**-11 if self is HalfType.FP16 else 2.0**-8
+
+    @property
     def normal(self) -> float:
         """The smallest normal value. Smaller values have fewer bits, and hardware may flush them to zero."""
         return 2.0**-14 if self is HalfType.FP16 else 2.0**-126

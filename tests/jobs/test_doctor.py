@@ -36,7 +36,7 @@ def test_commands_work_where_their_packages_load():
     assert all(states("").values())
     without = sorted(name for name, works in states("onnxruntime").items() if not works)
     assert ", ".join(without) == (
-        "calibrate, check, check --engine, convert, normalize, quantize, sensitivity, validate --fix"
+        "calibrate, cast, check, check --engine, convert, normalize, quantize, sensitivity, validate --fix"
     )
     on_gpu = {"run", "bench", "check --engine"}
     assert {name for name, works in states("cuda.bindings").items() if not works} == on_gpu
@@ -50,10 +50,10 @@ def test_a_package_names_the_commands_that_fail_without_it(monkeypatch: pytest.M
     parts = {package.module: doctor._component(package) for package in doctor._PACKAGES}
 
     assert ", ".join(parts["onnx_graphsurgeon"].needed_for) == (
-        "insert, strip, normalize, validate --fix, calibrate, quantize, sensitivity, convert"
+        "insert, strip, normalize, cast, validate --fix, calibrate, quantize, sensitivity, convert"
     )
     assert ", ".join(parts["onnxruntime"].needed_for) == (
-        "normalize, validate --fix, calibrate, quantize, sensitivity, convert, check, check --engine"
+        "normalize, cast, validate --fix, calibrate, quantize, sensitivity, convert, check, check --engine"
     )
     assert parts["pynvml"].needed_for == ("clocks in bench; optional",)
     assert parts["onnx"].needed_for == ("every command",)

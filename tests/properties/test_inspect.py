@@ -68,7 +68,7 @@ def test_products_whose_operands_are_quantized_are_counted(model):
 
 
 def is_dequantized(node: onnx.NodeProto | None, made_by: dict[str, onnx.NodeProto]) -> bool:
-    while node is not None and node.op_type in MOVERS:
+    while node is not None and (node.op_type in MOVERS or node.op_type == "Cast"):
         node = made_by.get(node.input[0])
     return node is not None and node.op_type == brute.DEQUANTIZE
 

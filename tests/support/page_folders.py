@@ -247,7 +247,7 @@ FOLDERS: Mapping[str, Folder] = {
         },
         builds=True,
     ),
-    "docs/how-to/half-precision.md": Folder(COMMON),
+    "docs/how-to/half-precision.md": Folder(COMMON, build, builds=True),
     "docs/how-to/quantize.md": Folder(COMMON, quantize, builds=True),
     "docs/how-to/validate.md": Folder(
         {"float.onnx": DIGITS / "model.onnx", **DATA}, validate, {"node": onnx.NodeProto()}, builds=True

@@ -34,10 +34,12 @@ from qdqtool.models.graph.io.tensors import iter_tensors, make_tensor, pending_t
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.ops.support.imposed_bounds import NO_BOUNDS, ImposedBounds
+from qdqtool.models.options import HalfType
 from qdqtool.models.payload import Payload
 from qdqtool.models.running.accumulated_error import AccumulatedError
 from qdqtool.models.running.own_evaluator import has_large_weights, open_session
 from qdqtool.models.running.own_support import plan_split
+from qdqtool.models.transforms.half import convert_to_half
 from qdqtool.models.transforms.strip_edits import StripEdits
 from qdqtool.numerics.dtypes import FLOAT64, Array
 
@@ -61,7 +63,6 @@ Samples = Sequence[tuple[Mapping[str, Array], Mapping[str, Array]]]
 """Inputs, and the outputs of the baseline by the names of the model."""
 
 _Place = tuple[ScopePath, NodeKey]
-_ROUNDOFF = {TensorProto.FLOAT16: 2.0**-11, TensorProto.BFLOAT16: 2.0**-8}
 _FOLDABLE = {"BatchNormalization", "Mul", "Add", "Sub", "Div"}
 
 
@@ -186,7 +187,8 @@ class _Comparison:
         before = {after: each for each, after in pairs.items()}
         others = list(other_constants(before, plain, self.baseline))
         plain_db, output = self._worst(with_constants(plain, others)) if others else (own_db, output)
-        least = min(SAME_DB, self._rounded_db(max(_roundoff(form), _roundoff(self.baseline.model))))
+        half = _half_type(form, self.baseline.model)
+        least = SAME_DB if half is None else min(SAME_DB, self._rounded_db(half))
         if plain_db < least:
             changed = {each.node for each in others}
             return self._structure(
@@ -223,10 +225,8 @@ class _Comparison:
             raise QdqError("no output of the baseline is a float")
         return min((_decibels(error), name) for name, error in errors.items())
 
-    def _rounded_db(self, roundoff: float) -> float:
-        """Return the lowest SQNR that rounding to a type of 16 bits explains; infinite for no rounding."""
-        if not roundoff:
-            return np.inf
+    def _rounded_db(self, half: HalfType) -> float:
+        """Return the lowest SQNR that rounding weights and results to a type of 16 bits explains."""
         if has_large_weights(self.baseline.model):
             raise QdqError("the rounding of large float16 weights is not computed")
         random, model = np.random.default_rng(0), self.baseline.model.fork(copy_model(self.baseline.model.proto))
@@ -234,9 +234,11 @@ class _Comparison:
             # Vectors may be scales of a Resize, which decide about shapes.
             if tensor.data_type in FLOATS and len(tensor.dims) > 1:
                 array = read_array(model, tensor)
-                factors = 1 + random.uniform(-roundoff, roundoff, array.shape)
+                factors = 1 + random.uniform(-half.roundoff, half.roundoff, array.shape)
                 tensor.CopyFrom(make_tensor(tensor.name, array.astype(FLOAT64) * factors, tensor.data_type))
-        return self._worst(model)[0] - HALF_DB
+        results = self._worst(convert_to_half(self.baseline.model, half).model)[0]
+        # A value beyond the type explains nothing.
+        return min([self._worst(model)[0], *[results] * bool(np.isfinite(results))]) - HALF_DB
 
     def _structure(self, plain: ModelIndex, pairs: Pairs, changed: Collection[NodeView], fault: str) -> FloatForm:
         lost = [node for node in _computing(self.baseline) if node not in pairs]
@@ -249,7 +251,8 @@ class _Comparison:
         others = [before for before, after in pairs.items() if operation(before) != operation(after)]
         found = [f"the model lacks {_listed(lost, new)}", f"the baseline lacks {_listed(new, lost)}"]
         # Two versions of an operator may write an attribute in two ways, so missing operators are named first.
-        named = [each for each in found if each[-1] == "'"] or [f"attributes differ at {_listed(others, ())}"]
+        attributes = [f"attributes differ at {_listed(others, ())}"] if others else []
+        named = [each for each in found if each[-1] == "'"] or attributes
         return FloatForm(structure="; ".join([fault, *named]))
 
 
@@ -275,10 +278,10 @@ def _computing(index: ModelIndex) -> Iterator[NodeView]:
             yield node
 
 
-def _roundoff(model: Model) -> float:
-    """Return the largest unit roundoff of the 16-bit floats among the constants of a model; 0 without them."""
-    kinds = {tensor.data_type for tensor in iter_tensors(model.proto)}
-    return max((roundoff for kind, roundoff in _ROUNDOFF.items() if kind in kinds), default=0.0)
+def _half_type(*models: Model) -> HalfType | None:
+    """Return the coarsest type of 16 bits among the constants of models."""
+    kinds = {tensor.data_type for model in models for tensor in iter_tensors(model.proto)}
+    return next((half for half in (HalfType.BF16, HalfType.FP16) if half.elem_type in kinds), None)
 
 
 def _listed(nodes: Sequence[NodeView], others: Iterable[NodeView]) -> str:

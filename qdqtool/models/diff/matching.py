@@ -1,8 +1,8 @@
 """The sites of two models that read tensors, and the matching of nodes by name or by structure.
 
-The structure of a node is everything above and below it in the graph. Q and DQ nodes are skipped, and constants count
-only by shape. Therefore a float model and its quantized version have equal structure. Layers that differ only in the
-values of their constants are matched by these values.
+The structure of a node is everything above and below it in the graph. Q, DQ and Casts to float types are skipped, and
+constants count only by shape. Therefore a float model has the structure of its quantized and half-precision versions.
+Layers that differ only in the values of their constants are matched by these values.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from hashlib import sha256
 import onnx
 
 from qdqtool.models.graph.index.constants import Constants
-from qdqtool.models.graph.index.model_index import ModelIndex
+from qdqtool.models.graph.index.model_index import FLOATS, ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode, is_qdq
 from qdqtool.models.graph.index.structure import digest, operation
 from qdqtool.models.graph.index.view import GraphView, NodeView, Scope, Value
@@ -177,7 +177,7 @@ class Structure:
             for index, made in enumerate(node.outputs):
                 if made is not None:
                     stored = _stored(node)
-                    moved = inputs[0] if is_qdq(node) and inputs else f"{index} {self._up[node]}"
+                    moved = inputs[0] if _is_skipped(node) and inputs else f"{index} {self._up[node]}"
                     self._above[made] = moved if stored is None else stored + self._contents.get(made, "")
 
     def _add_below(self, scope: Scope) -> None:
@@ -190,10 +190,10 @@ class Structure:
             for index, value in enumerate(node.inputs):
                 if value is None:
                     continue
-                if not is_qdq(node):
+                if not _is_skipped(node):
                     self._readers.setdefault(value, []).append(f"{index} {self._down[node]}")
                 elif index == 0 and below:
-                    # A Q or DQ is skipped: its readers count as readers of its input.
+                    # Its readers count as readers of its input.
                     self._readers.setdefault(value, []).extend(below[0])
 
 
@@ -285,6 +285,10 @@ def _by_key(nodes: Iterable[NodeView], key: Key) -> dict[Hashable, list[NodeView
         if value is not None:
             found.setdefault(value, []).append(node)
     return found
+
+
+def _is_skipped(node: NodeView) -> bool:
+    return is_qdq(node) or (node.is_op("Cast") and node.attribute("to") in FLOATS)
 
 
 def _source(value: Value | None) -> Value | None:

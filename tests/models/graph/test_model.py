@@ -115,7 +115,7 @@ def _without_unused(model: Model) -> Transformed[Any]:
 TRANSFORMS: dict[str, Callable[[Model], Transformed[Any]]] = {
     "convert_to_half": lambda model: convert_to_half(model, HalfType.FP16),
     "fold_batchnorm": fold_batchnorm,
-    "lower": lambda model: lower(model, {}),
+    "lower": lambda model: lower(model, HalfType.FP16, {}),
     "rescale": _rescaled,
     "separate_like": _separated_like,
     "separate_projections": lambda model: separate_projections(model, "tensorrt"),
