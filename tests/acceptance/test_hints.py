@@ -378,7 +378,7 @@ CASES = {
     ),
     "a limit that no node keeps": Case(
         "cast float.onnx --min-sqnr 200 -o h.onnx",
-        "a lower limit, `--min-sqnr DB`; or bfloat16",
+        "a lower limit: `--min-sqnr DB`",
         fills={"DB": "30"},
         code=1,
     ),

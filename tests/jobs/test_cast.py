@@ -235,7 +235,7 @@ def test_a_real_network_computes_in_half_precision_and_is_built(real_model: Path
     shapes = SHAPES.get(real_model.stem, {})
     values = {"sr": 16000} if real_model.stem.startswith("silero") else {}
     report = cast_model(real_model, None, tmp_path / "h.onnx", input_shapes=shapes, input_values=values)
-    given_reasons = ("fewer bits", "bodies of If", "between nodes that stay float32")
+    given_reasons = ("of what float16 holds", "fewer bits", "bodies of If", "between nodes that stay float32")
     assert all(any(words in each.reason for words in given_reasons) for each in report.high_precision.kept)
     assert report.high_precision.nodes > 5 * len(report.high_precision.kept)
     assert min(each.sqnr_db or 99 for each in report.accuracy.outputs) > (25 if values or shapes else 55)

@@ -23,7 +23,7 @@ def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     pytest.importorskip("tensorrt_rtx")
     folder, sample = tmp_path_factory.mktemp(request.param), ROOT / "sample_models" / request.param
     model, engine, layers = folder / "int8.onnx", folder / "e.engine", folder / "layers.json"
-    qdqtool.quantize_model(sample / "model.onnx", sample / "calibration.npz", model)
+    qdqtool.quantize_model(sample / "model.onnx", sample / "calibration.npz", model, high_precision_dtype="fp32")
     report = qdqtool.build_engine(model, engine, backend="tensorrt-rtx", export_layer_info=layers, timeout=120)
     return request.param, engine, layers, report
 

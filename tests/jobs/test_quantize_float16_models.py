@@ -111,7 +111,8 @@ def test_real_models_in_float16_build_with_every_planned_node_in_its_type(real_m
     shapes = SHAPES.get(real_model.stem, {})
     options = QuantizeOptions(recipe=Recipe(input_shapes=shapes))
     report = quantize_model(tmp_path / "half.onnx", RandomData(samples=4), tmp_path / "q.onnx", options)
-    assert {finding.code for finding in report.findings} <= {"QN501"}
+    # An If that is replaced by its branch leaves the Casts of the branch's float32 outputs.
+    assert {finding.code for finding in report.findings if finding.severity != "info"} <= {"QN501"}
     written = onnx.load(tmp_path / "q.onnx")
     assert not casts_behind_a_dq(written)
     assert TensorProto.FLOAT16 in scale_types(written)

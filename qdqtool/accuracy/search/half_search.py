@@ -157,7 +157,7 @@ def convert_within(
             least = "is finite" if request.limit_db is None else f"keeps {limit:g} dB"
             raise GateError(
                 f"no node can compute in {request.half.onnx_name} such that every output {least}",
-                hint="a lower limit, `--min-sqnr DB`; or bfloat16, which has the range of float32: `--to bf16`",
+                hint=None if request.limit_db is None else "a lower limit: `--min-sqnr DB`",
             )
         accuracy = _compared(reference, done.model, measuring, runs)
         worst = _worst(accuracy)
