@@ -1,10 +1,8 @@
 """Check that a weight whose codes were chosen with data (GPTQ) has not changed since.
 
-There are two conditions. The mean squared error against the baseline must be the error that the model notes. A changed
-scale, moved codes or another baseline give another error. And the error of an output channel must not exceed the
-largest error that GPTQ can cause (:mod:`qdqtool.numerics.gptq`), independent of the note.
-
-Such codes are not the nearest ones, so no limit of half a step applies. But their error is known exactly, and noted.
+Such codes are not the nearest ones, so no limit of half a step applies. But their mean squared error against the
+baseline is known exactly, and the model notes it: a changed scale, moved codes or another baseline give another error.
+And the error of an output channel must not exceed the largest one that GPTQ can cause (:mod:`qdqtool.numerics.gptq`).
 """
 
 import math
@@ -79,8 +77,7 @@ def _entries(index: ModelIndex, placements: list[Placement]) -> Iterator[NotedRo
         value = index.view.scope(slot.scope).values.get(slot.tensor)
         weights = index.constant(value) if value is not None else None
         if weights is not None:
-            error = AccumulatedError()
-            error.add(weights, _dequantized(placement, weights.shape))
+            error = AccumulatedError.of(weights, _dequantized(placement, weights.shape))
             mean = error.noise / max(1, error.elements)
             yield NotedRounding(tensor=slot.tensor, scope=slot.scope, type=weights.dtype.name, error=mean)
 
@@ -125,9 +122,8 @@ class GptqCheck:
             error: Error of the dequantized weight against the baseline's.
             roundings: Number of float operations between the two weights that may round differently.
         """
-        mean = error.noise / max(1, error.elements)
+        mean, power = (total / max(1, error.elements) for total in (error.noise, error.signal))
         unit = roundings * self._roundoff()
-        power = error.signal / max(1, error.elements)
         # By Cauchy-Schwarz, for errors of |error| + unit * |weight|.
         allowed = 2 * unit * math.sqrt(power * mean) + unit**2 * power
         if not abs(mean - self.noted.error) <= allowed:

@@ -87,6 +87,7 @@ class CheckJob:
         self.distinct: set[bytes] = set()
         self.float_form: FloatForm | None = None
         self._kept: list[tuple[Sample, Mapping[str, Array]]] = []
+        self._worst = self._kept[:]
         self.sinks = OutputSinks(options, self.outputs, metric)
         self._profile = options.profile
         self._constant = ConstantNodes(index, self.checks)
@@ -113,7 +114,8 @@ class CheckJob:
         self._add_constants()
         if self.baseline is not None and self.checks:
             found, limits = [each.counterpart for each in self.boundaries], (self.gates.max_weight_steps, is_random)
-            self.float_form = compare_float_form(self.index, self.baseline, (found, self.lonely), limits, self._kept)
+            tensors, samples = (found, self.lonely), self._kept + self._worst
+            self.float_form = compare_float_form(self.index, self.baseline, tensors, limits, samples)
 
     @property
     def clipping(self) -> dict[QdqNode, float]:
@@ -148,8 +150,10 @@ class CheckJob:
         floats = watcher.run_baseline(sample)
         found, wanted = self._add_outputs(origin, watcher, results, floats)
         self.sinks.add(sample, origin, found, wanted)
-        if len(self._kept) < SAMPLES or any(output.is_worst(origin.number) for output in self.outputs):
-            self._kept = [*self._kept[: SAMPLES - 1], (sample, wanted)]
+        if len(self._kept) < SAMPLES:
+            self._kept.append((sample, {} if self._kept else wanted))
+        if any(output.is_worst(origin.number) for output in self.outputs):
+            self._worst = [(sample, wanted)]
         if self.unrepeated is None:
             self.unrepeated = tuple(unrepeated(self.outputs, *watcher.run_again(sample, results, floats)))
         for check in self._running if watcher.baseline is not None else ():

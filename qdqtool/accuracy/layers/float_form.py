@@ -43,8 +43,9 @@ from qdqtool.models.transforms.half import convert_to_half
 from qdqtool.models.transforms.strip_edits import StripEdits
 from qdqtool.numerics.dtypes import FLOAT64, Array
 
-SAMPLES = 2
-"""Number of samples that both models compute: the first, and the one that lost most, where a fault shows best."""
+SAMPLES = 8
+"""Number of first samples on which the error of a layer is measured, with the one that lost most. Both models compute
+the first and the one that lost most, where a fault shows best: those with outputs."""
 
 SAME_DB = 60.0
 """Lowest SQNR of two models that compute the same in float32 (docs/developers/measurements.md)."""
@@ -121,7 +122,7 @@ def compare_float_form(
         tensors: The quantized tensors with their counterparts in the baseline, and the Q and DQ nodes without one.
         limits: Largest legal distance of a stored weight from the baseline's, None or infinite for no limit; and
             whether inputs are random, so that biases may be corrected with data of another range.
-        samples: Inputs and outputs.
+        samples: Inputs, with the outputs of the baseline for those that both models compute.
     """
     (found, lonely), (weight_steps, is_random) = tensors, limits
     alone = [each.node for each in lonely if not each.is_quantize]

@@ -17,6 +17,7 @@ from qdqtool.numerics.scheme import QuantParams
 from qdqtool.quantization.planning.degenerate import degenerate_scales, degenerate_values
 from qdqtool.quantization.planning.existing_pairs import NEVER_RUN, NOT_GIVEN, propose_for, refuse_nothing
 from qdqtool.quantization.planning.high_precision import as_stored, rule_for
+from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.planning.placement import ProposedSlot, Reason, SkippedNode
 from qdqtool.quantization.planning.planner import Planned
 from qdqtool.quantization.planning.recipe import Recipe
@@ -129,7 +130,11 @@ class _Params:
     def _of_weight(self, entry: ProposedSlot, value: Value) -> QuantParams:
         weights, rule = finite_weights(self._index.constant(value), value), self._rule(value)
         low, high = group_ranges(weights, entry.scheme.granularity)
-        self.degenerate += degenerate_scales(entry, np.maximum(np.abs(low), np.abs(high)), rule)
+        amax = np.maximum(np.abs(low), np.abs(high))
+        # Half precision has no scale for tiny channels: such a weight keeps float32 scales, and a Cast follows its DQ.
+        if any(degenerate_scales(entry, amax[amax > 0], rule)):
+            rule = rule_for(self._elem_type(value), HighPrecision.FP32)
+        self.degenerate += degenerate_scales(entry, amax, rule)
         return as_stored(scale_from_tensor(weights, entry.scheme, rule), self._elem_type(value))
 
     def _rule(self, value: Value) -> ScaleRule:

@@ -190,10 +190,31 @@ def _planned(index: ModelIndex, plan: QuantPlan, means: Means) -> Iterator[tuple
     for placement in plan:
         for use in placement.slot.uses or ():
             node = nodes.get((use.scope, use.node))
-            site = _site(node, index.constants) if node is not None and use.index == 1 else None
+            is_weight = node is not None and use.index == 1 and not _reads_mostly_padding(node, index)
+            site = _site(node, index.constants) if node is not None and is_weight else None
             mean = means.get(tensor_key(site.x)) if site is not None else None
             if site is not None and mean is not None and len(mean) == site.weight.layout.inputs:
                 yield site, placement, mean
+
+
+def _reads_mostly_padding(node: NodeView, index: ModelIndex) -> bool:
+    """Return whether a tap of a Conv reads padding at most positions, so that means of the input say nothing of it."""
+    x, weight, made = node.input(0), node.input(1), node.output()
+    product = ops.product(node)
+    pads = node.attribute("pads") if product is not None and product.is_convolution else None
+    shapes = [index.types.full_shape(value) for value in (x, weight, made) if value is not None]
+    if not pads or len(shapes) < 3 or None in shapes:
+        return False
+    before, kernel, after = (shape[2:] for shape in shapes if shape is not None)
+    ones = [1] * len(kernel)
+    steps, widths = node.attribute("strides", ones), node.attribute("dilations", ones)
+    for extent, taps, positions, step, width, pad in zip(before, kernel, after, steps, widths, pads, strict=False):
+        if (positions - 1) * step >= extent + 2 * pad:
+            return False  # a transposed convolution
+        inside = [sum(0 <= at * step + tap * width - pad < extent for at in range(positions)) for tap in range(taps)]
+        if 2 * min(inside) < positions:
+            return True
+    return False
 
 
 def _site(node: NodeView, constants: Constants) -> _Site | None:

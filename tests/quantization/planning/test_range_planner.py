@@ -21,6 +21,7 @@ from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.quantization.planning.existing_pairs import NEVER_RUN, NOT_GIVEN, propose_for
+from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.planning.placement import ProposedSlot, Selection, SkippedNode
 from qdqtool.quantization.planning.planner import Planned
 from qdqtool.quantization.planning.range_planner import RangePlanner, share_scales
@@ -247,3 +248,16 @@ def test_each_member_gets_the_largest_scale_of_its_group_and_others_keep_theirs(
     for (group, scale), each in zip(members, found, strict=True):
         shared = [other for number, other in members if number == group]
         assert float(each.params.scale) == (scale if group is None else max(shared))
+
+
+@pytest.mark.parametrize(("factor", "dtype"), [(1.0, np.float16), (1e-4, np.float32)])
+def test_a_weight_with_a_channel_too_small_for_float16_scales_keeps_float32(factor: float, dtype: type) -> None:
+    model = conv_model()
+    weight = onnx.numpy_helper.to_array(model.graph.initializer[0]).copy()
+    weight[2] *= factor
+    model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weight, "w"))
+    found = planned(model, {"x": seen(3.0), "r": seen(5.0)}, high_precision=HighPrecision.FP16)
+    scale = scales(found)["w"]
+    rounded = scale.astype(np.float16).astype(np.float32)
+    assert np.array_equal(rounded, scale) is (dtype is np.float16)
+    assert scale[2] == pytest.approx(np.abs(weight[2]).max() / 127, rel=1e-3)

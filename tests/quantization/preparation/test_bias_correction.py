@@ -136,3 +136,15 @@ def test_means_of_other_channels_correct_nothing(tmp_path):
     assert report.corrected == ()
     biases = [numpy_helper.to_array(t) for t in onnx.load(tmp_path / "q.onnx").graph.initializer if t.name == "b"]
     assert len(biases) == 1
+
+
+@pytest.mark.parametrize(("size", "pads", "is_corrected"), [(1, 1, False), (2, 1, True), (8, 1, True), (3, 0, True)])
+def test_a_conv_that_reads_mostly_padding_is_not_corrected(size: int, pads: int, is_corrected: bool, tmp_path: Path):
+    """At one position, eight of nine taps read zeros, whatever the mean of the input is."""
+    rng, shape = np.random.default_rng(4), (1, 16, size, size)
+    weights = {"w": rng.normal(size=(16, 16, 3, 3)).astype(np.float32), "b": np.zeros(16, np.float32)}
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], name="conv", pads=[pads] * 4)
+    onnx.save(make_model([node], {"x": shape}, {"y": (1, 16, None, None)}, weights), tmp_path / "m.onnx")
+    np.savez(tmp_path / "d.npz", x=rng.uniform(1, 2, (16, *shape[1:])).astype(np.float32))
+    report = quantize_model(tmp_path / "m.onnx", tmp_path / "d.npz", tmp_path / "q.onnx")
+    assert report.corrected == (("conv",) if is_corrected else ())
