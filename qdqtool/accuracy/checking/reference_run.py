@@ -167,8 +167,7 @@ class CheckJob:
         self, origin: SampleOrigin, watcher: "_Watcher", results: Run, floats: Run
     ) -> tuple[dict[str, Array], dict[str, Array]]:
         """Count the outputs of one sample, and return the outputs of the model and of the baseline by name."""
-        found: dict[str, Array] = {}
-        wanted: dict[str, Array] = {}
+        found, wanted = dict[str, Array](), dict[str, Array]()
         for output in self.outputs:
             name = output.value.name
             actual = watcher.outputs.output(results, output.value)
@@ -181,8 +180,7 @@ class CheckJob:
         return found, wanted
 
     def _add_node(self, check: NodeCheck, observer: Observer, run: Run) -> None:
-        made = check.entry.output
-        if made is None:
+        if (made := check.entry.output) is None:
             return
         quantizer = None if check.entry.is_quantize else self.index.qdq.quantizer_of(check.entry)
         for actual, tap, iterations in observer.occurrences(run, made):
@@ -191,8 +189,7 @@ class CheckJob:
             self._add_pair_error(check.entry, actual, read)
 
     def _add_pair_error(self, entry: QdqNode, codes: Array, read: Callable[[Value], Array | None]) -> None:
-        error = self.pair_errors.get(entry)
-        if error is None:
+        if (error := self.pair_errors.get(entry)) is None:
             return
         parts = (entry.data, entry.scale, entry.zero_point)
         x, scale, zero_point = (read(value) if value is not None else None for value in parts)
@@ -213,9 +210,8 @@ class CheckJob:
     def _count(
         self, boundary: Boundary, codes: Array | None, x: Array | None, read: Callable[[Value], Array | None]
     ) -> None:
-        entry = boundary.entry
-        scale = read(entry.scale) if entry.scale is not None else None
-        zero_point = read(entry.zero_point) if entry.zero_point is not None else None
+        parts = (boundary.entry.scale, boundary.entry.zero_point)
+        scale, zero_point = (read(value) if value is not None else None for value in parts)
         if codes is None or x is None or scale is None:
             boundary.problem = "the baseline's tensor could not be observed"
             return
