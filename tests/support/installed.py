@@ -39,7 +39,7 @@ COMMANDS = (
     "check int8.onnx --baseline model.onnx --data data.npz",
     "diff int8.onnx model.onnx",
     "strip int8.onnx -o float.onnx",
-    "cast int8.onnx --data data.npz -o half.onnx",
+    "cast model.onnx --data data.npz -o half.onnx",
     "convert model.onnx --calib-data data.npz --no-build -o converted",
     *(("build int8.onnx -o int8.engine --backend tensorrt-rtx --require-precision int8>=100%",) if HAS_BUILDER else ()),
 )
