@@ -10,7 +10,7 @@ from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.view import GraphView, NodeView, Value
 from qdqtool.models.plan import Placement, QuantPlan, Slot, UseRef
-from qdqtool.numerics.derive import ScaleRule, scale_from_range, scale_from_tensor
+from qdqtool.numerics.derive import SCALE_RANGE, ScaleRule, scale_from_range, scale_from_tensor
 from qdqtool.numerics.dtypes import Array
 from qdqtool.numerics.groups import ranges as group_ranges
 from qdqtool.numerics.scheme import QuantParams
@@ -131,8 +131,7 @@ class _Params:
         weights, rule = finite_weights(self._index.constant(value), value), self._rule(value)
         low, high = group_ranges(weights, entry.scheme.granularity)
         amax = np.maximum(np.abs(low), np.abs(high))
-        # Half precision has no scale for tiny channels: such a weight keeps float32 scales, and a Cast follows its DQ.
-        if any(degenerate_scales(entry, amax[amax > 0], rule)):
+        if _loses_scales(amax / entry.scheme.format.high, SCALE_RANGE[rule.dtype][0]):
             rule = rule_for(self._elem_type(value), HighPrecision.FP32)
         self.degenerate += degenerate_scales(entry, amax, rule)
         return as_stored(scale_from_tensor(weights, entry.scheme, rule), self._elem_type(value))
@@ -144,6 +143,16 @@ class _Params:
         elem_type = self._index.types.elem_type(value)
         assert elem_type is not None
         return elem_type
+
+
+MOST_LOSS_DB = 1.0
+"""A weight keeps float32 scales, with a Cast behind its DQ, if scales of half precision give it so much more error."""
+
+
+def _loses_scales(scales: Array, smallest: float) -> bool:
+    """Return whether raising scales to the smallest one of a type makes much more error (their squares)."""
+    wanted = np.square(scales[scales > 0], dtype=np.float64)
+    return bool(np.sum(np.maximum(wanted, smallest**2)) > 10 ** (MOST_LOSS_DB / 10) * np.sum(wanted))
 
 
 def finite_weights(weights: Array | None, value: Value) -> Array:

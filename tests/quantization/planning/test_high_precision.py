@@ -7,7 +7,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from support.command import qdqtool
-from support.half import require_valid, types_of
+from support.half import casts_behind_a_dq, require_valid, types_of
 from support.layer_dump import output_types
 from support.paths import ROOT
 from support.qdq import text_model
@@ -313,7 +313,10 @@ def test_real_models_build_with_every_planned_node_in_its_type(real_model, tmp_p
         "silero_vad_16k_op15": {"input": (1, 576), "state": (2, 1, 128)},
     }.get(real_model.stem, {})
     report = quantize(real_model, tmp_path, data=RandomData(samples=4), input_shapes=shapes)
-    require_valid(onnx.load(tmp_path / "q.onnx"))
+    written = onnx.load(tmp_path / "q.onnx")
+    onnx.checker.check_model(written, full_check=True)
+    # A weight of yunet has tiny values, for which float16 has no scales.
+    assert len(casts_behind_a_dq(written)) <= (real_model.stem == "yunet_n_dynamic")
     assert {finding.code for finding in report.findings} <= {"QN501"}
     assert validate_model(tmp_path / "q.onnx", ["tensorrt", "tensorrt-rtx", "onnx", "ort-cpu"]).summary.errors == 0
     total = report.high_precision.nodes + len(report.high_precision.kept)
