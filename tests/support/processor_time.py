@@ -36,11 +36,16 @@ def work() -> float:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect without the garbage collector: 25 s, not 33 s, in a new checkout, and 10 s, not 12 s, afterwards."""
+    """Collect without the garbage collector: 25 s, not 33 s, in a new checkout, and 10 s, not 12 s, afterwards.
+
+    What is collected stays to the end, and the garbage collector never looks at it again: 1,120 tests take 35 s, not
+    46 s.
+    """
     gc.disable()
     try:
         return (yield)
     finally:
+        gc.freeze()
         gc.enable()
 
 

@@ -293,12 +293,12 @@ def test_a_builder_that_waits_for_itself_is_stopped_long_before_the_time_limit(t
 
 
 def test_a_builder_that_works_is_not_stuck(tmp_path, monkeypatch):
-    monkeypatch.setattr(process, "STUCK_SECONDS", 1.0)
+    monkeypatch.setattr(process, "STUCK_SECONDS", 0.4)
     fake_module(
         tmp_path,
         monkeypatch,
         "tensorrt",
-        "import time\nend = time.monotonic() + 3\nwhile time.monotonic() < end: pass\nraise ImportError('late')\n",
+        "import time\nend = time.monotonic() + 1.2\nwhile time.monotonic() < end: pass\nraise ImportError('late')\n",
     )
     with pytest.raises(CapabilityError, match="late"):
         TENSORRT.build(request(conv(), tmp_path))

@@ -35,8 +35,17 @@ def refusals(example: Example, target: str) -> set[str]:
     }
 
 
+LONG = {"fp4 times fp4": "the builder works for 10 s", "a function that calls itself": "a stack is filled for 8 s"}
+BUILT = [
+    pytest.param(*each.values, id=each.id, marks=pytest.mark.slow(reason=LONG[each.values[0].title]))
+    if each.values[0].title in LONG
+    else each
+    for each in EXAMPLES
+]
+
+
 @pytest.mark.builder
-@pytest.mark.parametrize("example", EXAMPLES)
+@pytest.mark.parametrize("example", BUILT)
 def test_tensorrt_for_rtx_refuses_what_we_say_it_refuses(example: Example, oracle: TrtOracle):
     verdict = oracle.judge(example.model(), example.compute_capabilities)
 
