@@ -5,7 +5,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from qdqtool.accuracy.checking.boundaries import Boundary, bounds_of, find_boundaries
-from qdqtool.accuracy.checking.check_blame import BaselineMatcher
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.outputs import OutputCheck, output_checks
 from qdqtool.accuracy.checking.pair_error import PairError, leads_to_softmax
@@ -14,6 +13,7 @@ from qdqtool.accuracy.checking.repeatable import Runs, unrepeated
 from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult, SavedOutputs
 from qdqtool.accuracy.checking.sample_errors import SampleOrigin
 from qdqtool.accuracy.checking.saved_outputs import OutputSinks
+from qdqtool.accuracy.layers.baseline_matcher import BaselineMatcher
 from qdqtool.accuracy.layers.float_form import SAMPLES, FloatForm, compare_float_form
 from qdqtool.accuracy.report import MetricResult
 from qdqtool.accuracy.task_metrics.measure import RequestedMetric

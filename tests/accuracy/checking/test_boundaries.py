@@ -18,12 +18,12 @@ from support.qdq import constant, pair_model, text_model
 from support.small import conv_model, make_model, matmul_model, run
 
 from qdqtool.accuracy.checking.boundaries import Boundary, find_boundaries
-from qdqtool.accuracy.checking.check_blame import BaselineMatcher
 from qdqtool.accuracy.checking.gptq_check import GptqCheck, NotedRounding
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.pair_error import PairError
 from qdqtool.accuracy.checking.report import BoundaryResult, CheckReport
+from qdqtool.accuracy.layers.baseline_matcher import BaselineMatcher
 from qdqtool.errors import UsageError
 from qdqtool.jobs.check import check_model
 from qdqtool.jobs.insert import insert_plan
