@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from qdqtool.accuracy.checking.check_blame import BaselineMatcher
 from qdqtool.accuracy.checking.gptq_check import GptqCheck, noted_rounding
 from qdqtool.accuracy.checking.pair_error import PairError, leads_to_softmax
 from qdqtool.accuracy.checking.qdq_reference import format_of, largest
 from qdqtool.accuracy.checking.report import BoundaryResult
+from qdqtool.accuracy.layers.baseline_matcher import BaselineMatcher
 from qdqtool.accuracy.layers.float_form import Counterpart
 from qdqtool.errors import ArgumentError
 from qdqtool.models import ops
@@ -136,6 +136,7 @@ class Boundary:
             self.by_data.float_type, self.by_data.scale_type = x.dtype.name, scale.dtype.name
             difference = real.astype(FLOAT64) - x.astype(FLOAT64)
             self.by_data.add(difference, np.broadcast_to(widths, x.shape), granularity)
+            self.by_data.add_scales(scale, difference * real, granularity)
         self._add_steps(found, found.quotient + zero)
         if self.fit is not None:
             self.fit.add(x, codes, scale, zero_point)

@@ -7,7 +7,7 @@ And the error of an output channel must not exceed the largest one that GPTQ can
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -18,12 +18,14 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import Placement, QuantPlan, ScopePath
 from qdqtool.models.running.accumulated_error import AccumulatedError
 from qdqtool.numerics.affine import dequantize
-from qdqtool.numerics.dtypes import FLOAT32, Array
+from qdqtool.numerics.dtypes import FLOAT32, FLOAT64, Array
 from qdqtool.numerics.gptq import MOST_RMS_STEPS, rms_steps
-from qdqtool.numerics.granularity import Granularity
+from qdqtool.numerics.granularity import Granularity, expand
 from qdqtool.numerics.packing import unpack
 
 MAX_NOTE_BYTES = 1 << 26
+MAX_DEVIATIONS = 8
+"""By how many standard deviations the rounding of many scales may change an error."""
 
 
 class NotedRounding(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
@@ -98,12 +100,14 @@ class GptqCheck:
         rms_steps: Largest root mean square distance of an output channel, in steps.
         float_type: Type of the baseline's weight.
         scale_type: Type of the scale; the model computes in this type or a finer one, even if the note differs.
+        products: Sum of difference times dequantized weight for each value that scales have.
     """
 
     noted: NotedRounding
     rms_steps: float = 0.0
     float_type: str = ""
     scale_type: str = ""
+    products: Array = field(default_factory=lambda: np.zeros(0, FLOAT64))
 
     def add(self, difference: Array, steps: Array, granularity: Granularity) -> None:
         """Count one array.
@@ -115,6 +119,12 @@ class GptqCheck:
         """
         self.rms_steps = float(np.maximum(self.rms_steps, rms_steps(difference, steps, granularity)))
 
+    def add_scales(self, scale: Array, product: Array, granularity: Granularity) -> None:
+        """Count the scales of one array; ``product`` is the difference times the dequantized weight, float64."""
+        _, places = np.unique(scale, return_inverse=True)
+        places = np.broadcast_to(expand(places.reshape(scale.shape), product.shape, granularity), product.shape)
+        self.products = np.bincount(places.reshape(-1), product.reshape(-1))
+
     def fault(self, error: AccumulatedError, roundings: int) -> str:
         """Return why the weight differs from the noted one, in words; empty if it does not.
 
@@ -125,17 +135,28 @@ class GptqCheck:
         mean, power = (total / max(1, error.elements) for total in (error.noise, error.signal))
         unit = roundings * self._roundoff()
         # By Cauchy-Schwarz, for errors of |error| + unit * |weight|.
-        allowed = 2 * unit * math.sqrt(power * mean) + unit**2 * power
+        allowed = 2 * unit * math.sqrt(power * mean) + unit**2 * power + self._of_rounded_scales(error)
         if not abs(mean - self.noted.error) <= allowed:
             return f"its mean squared error is {mean:.6g}, and was {self.noted.error:.6g} when data chose its codes"
         if not self.rms_steps <= MOST_RMS_STEPS:
             return f"an output channel is {self.rms_steps:.3g} steps off (root mean square), more than GPTQ can explain"
         return ""
 
+    def _of_rounded_scales(self, error: AccumulatedError) -> float:
+        """Return by how much the mean squared error may change if scales were rounded.
+
+        Equal scales were rounded alike, and all scales where one outer scale was; else their roundings are independent.
+        """
+        if not self.noted.rounded:
+            return 0.0
+        unit, moved = _roundoff(self.scale_type), np.abs(self.products)
+        likely = abs(self.products.sum()) + MAX_DEVIATIONS * math.sqrt(np.sum(moved**2) / 3)
+        return float(2 * unit * min(likely, moved.sum()) + unit**2 * error.power) / max(1, error.elements)
+
     def _roundoff(self) -> float:
         """Return the unit roundoff of both errors: of float32, in which they are computed, or of a coarser type."""
         if self.float_type == self.noted.type:
-            return _roundoff(self.scale_type) if self.noted.rounded else 2.0**-24
+            return 2.0**-24
         noted = min(_roundoff(self.noted.type), _roundoff(self.scale_type))
         return max(_roundoff(self.float_type), noted)
 
