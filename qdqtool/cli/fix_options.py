@@ -35,15 +35,7 @@ def wants_fixes(options: dict[str, Any]) -> bool:
 def run_fixes(
     models: tuple[Path, ...], options: dict[str, Any], policy: Any, *, fail_on: str, output_format: str
 ) -> int:
-    """Fix models, print the report, and return the exit code.
-
-    Args:
-        models: The files.
-        options: The values of :class:`~qdqtool.linting.options.FixCommand`.
-        policy: A :class:`qdqtool.linting.policy.Policy`.
-        fail_on: ``error``, ``warning`` or ``never``.
-        output_format: ``text`` or ``json``.
-    """
+    """Fix models, print the report, and return the exit code."""
     from qdqtool.errors import escape
     from qdqtool.jobs.fix import FixRequest, fix_models
     from qdqtool.samples.request import data_request

@@ -179,11 +179,6 @@ def _insert(source: Model, planner: Planner, output: Path, options: InsertOption
 def verify_upgrade(source: Model, opset: int, request: DataRequest) -> str:
     """Compare a model before and after an opset upgrade in every bit of its outputs; return the result as text.
 
-    Args:
-        source: The model before the upgrade.
-        opset: The new default-domain opset.
-        request: The feeds.
-
     Raises:
         GateError: An output differs.
     """

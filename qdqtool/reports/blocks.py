@@ -95,23 +95,14 @@ def tabulate(caption: str, columns: Columns[Row], rows: Iterable[Row]) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with values.
-
-    Attributes:
-        rows: The pairs.
-    """
+    """Names with values."""
 
     rows: tuple[tuple[str, Cell], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Sentences, one below the other.
-
-    Attributes:
-        heading: Their heading.
-        lines: The sentences.
-    """
+    """Sentences, one below the other."""
 
     heading: str
     lines: tuple[str, ...]

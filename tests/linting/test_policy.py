@@ -1,4 +1,4 @@
-"""Policies: severities, ignores by model and node, suppressions in the model, and many models at once."""
+"""Policies: severities, ignores, suppressions, many models at once; findings are recognized under other names."""
 
 import itertools
 import re

@@ -1,4 +1,4 @@
-"""Verdicts and order of findings in the report of ``validate``."""
+"""Verdicts, counts and order of findings in the report of ``validate``."""
 
 from dataclasses import replace
 

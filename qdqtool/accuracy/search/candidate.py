@@ -129,14 +129,7 @@ def joined(one: Planned, other: Planned, index: ModelIndex) -> Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidate:
-    """A quantized model that was not written yet.
-
-    Attributes:
-        planned: The decisions.
-        made: The model.
-        findings: The findings of ``validate``.
-        measured: The measured accuracy.
-    """
+    """A quantized model that was not written yet."""
 
     planned: Planned
     made: Quantized

@@ -67,12 +67,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class OtherCommand:
-    """A command of the user, in which ``{}`` is the path of the model.
-
-    Attributes:
-        words: The command.
-        judged: How the command is judged.
-    """
+    """A command of the user, in which ``{}`` is the path of the model."""
 
     words: tuple[str, ...]
     judged: Judged

@@ -88,13 +88,7 @@ class _Misfit:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """A node, with access to the shapes of its inputs and outputs.
-
-    Attributes:
-        context: The context of the model.
-        node: The node.
-        target: The target that loads the model.
-    """
+    """A node, with access to the shapes of its inputs and outputs."""
 
     context: RuleContext
     node: NodeView

@@ -59,12 +59,7 @@ class CalibrationScope:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSamples:
-    """Calibration data.
-
-    Attributes:
-        feeds: The samples.
-        digests: The digest of each sample.
-    """
+    """Calibration data."""
 
     feeds: Feeds
     digests: Sequence[bytes]

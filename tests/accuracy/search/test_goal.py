@@ -1,4 +1,4 @@
-"""Models of states, each made once; states that differ in any layer are different models."""
+"""States of a search: each is made once, and the report agrees with models that ONNX Runtime runs."""
 
 import math
 from collections.abc import Mapping, Sequence

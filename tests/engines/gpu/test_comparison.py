@@ -1,4 +1,4 @@
-"""Engines whose times can be compared."""
+"""Engines whose times can be compared: layers that belong together, ratios of times, and the verdict on them."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Which node has the finding about a type that the target has no use for, and how bad it is."""
+"""Which node has the finding about a type that the target has no use for, and where codes come from."""
 
 import onnx.parser
 import pytest

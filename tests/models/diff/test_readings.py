@@ -1,4 +1,4 @@
-"""What a reader gets: the steps behind operators that only move values."""
+"""What a reader gets: the steps behind operators that only move values, and pairs that moved."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Apply a plan: in which opset, and what is told of each pair."""
+"""Apply a plan: in which opset, what is told of each pair, and where the pairs stand."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Reading plan files: every key is known, every number is one, and a file that cannot be read says why."""
+"""Plan files: every key is known, every number is one, and a plan that is written and read is the same plan."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Planners: one type, chosen by what there is to plan from; a plan depends on the model and on nothing kept."""
+"""Planners: one type, chosen by what there is to plan from; scales and codes of weights, and what is refused."""
 
 from pathlib import Path
 

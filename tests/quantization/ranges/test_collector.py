@@ -1,4 +1,4 @@
-"""The ranges of the choosing part are collected beside those of all samples, in one run."""
+"""Ranges of a collector: of the choosing part beside all samples, and of one tensor however its values come."""
 
 from collections.abc import Iterator
 from dataclasses import replace

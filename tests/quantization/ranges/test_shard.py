@@ -1,4 +1,4 @@
-"""Shards: how they are written, and what they hold."""
+"""Shards: how they are written, what they hold, and that merged shards are one run."""
 
 from dataclasses import replace
 from itertools import chain, pairwise

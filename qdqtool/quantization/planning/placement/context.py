@@ -118,13 +118,7 @@ QUANTIZED_ALREADY = Reason("quantized-already", "it is quantized already")
 
 
 class PlacementContext:
-    """A model with the facts that placement needs.
-
-    Attributes:
-        index: The index of the model.
-        target: The target of the quantized model.
-        selection: The nodes to quantize.
-    """
+    """A model with the facts that placement needs."""
 
     def __init__(self, index: ModelIndex, target: Target, selection: Selection) -> None:
         self.index = index

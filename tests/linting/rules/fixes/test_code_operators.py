@@ -1,4 +1,4 @@
-"""A Clip of codes becomes a Clip in front of the Q, or is stored with the codes of a constant."""
+"""A Clip of codes becomes a Clip in front of the Q or is stored; a superfluous Cast of codes is taken out."""
 
 import numpy as np
 import onnx

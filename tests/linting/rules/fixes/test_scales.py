@@ -1,4 +1,4 @@
-"""A computed scale or zero point becomes an initializer, for all Q and DQ that read it and for nothing else."""
+"""Computed, negative, zero and one-element scales, and scales of another type: what is fixed, and what is refused."""
 
 import ml_dtypes
 import numpy as np

@@ -1,4 +1,4 @@
-"""Block scales are found where ONNX has them, and their legal sizes are those that give as many blocks."""
+"""Block scales are found where ONNX has them; their legal sizes and axes; which DQ is one of a bias."""
 
 import math
 import sys

@@ -1,4 +1,4 @@
-"""How far numbers are off, as baselines compare it."""
+"""How far numbers are off, as baselines compare it, and the first opset of each feature of Q and DQ."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Names of layers as TensorRT gives them; the corpus compares the rule about them with the parser."""
+"""Names of layers as TensorRT gives them, also in dead branches; the corpus compares them with the parser."""
 
 import onnx
 import onnx.parser

@@ -1,4 +1,4 @@
-"""Attention masks in every form that exporters write: no pair ever stands on a tensor that carries one."""
+"""Attention masks in every form that exporters write, scales of a Softmax, and products that become divisors."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Densities against integrals in exact rationals, bin by bin and cell by cell."""
+"""Densities against integrals in exact rationals, bin by bin and cell by cell, and what counts as far away."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
