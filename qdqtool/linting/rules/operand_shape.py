@@ -7,7 +7,8 @@ from functools import partial
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, Shape
-from qdqtool.linting.rules.support.words import dims, known
+from qdqtool.linting.rules.support.words import dims
+from qdqtool.models.graph.index.types import static_shape
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
 
@@ -127,7 +128,7 @@ def _differ(left: int | str | None, right: int | str | None) -> bool:
 
 
 def _elements(shape: Shape) -> int | None:
-    extents = known(shape)
+    extents = static_shape(shape)
     return None if extents is None else math.prod(extents)
 
 

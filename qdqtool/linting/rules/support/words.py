@@ -64,12 +64,6 @@ def dims(shape: Iterable[int | str | None]) -> str:
     return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"
 
 
-def known(shape: Sequence[int | str | None] | None) -> tuple[int, ...] | None:
-    """Return a shape if all extents are known, else None."""
-    extents = tuple(dim for dim in shape or () if isinstance(dim, int))
-    return extents if shape is not None and len(extents) == len(shape) else None
-
-
 def kind(onnx_type: int | None) -> str:
     """Return the name of a type, or ``an unknown type``."""
     return "an unknown type" if onnx_type is None else type_name(onnx_type)

@@ -50,6 +50,11 @@ class Value:
     uses: list[Use] = field(default_factory=list)
 
     @property
+    def is_stored(self) -> bool:
+        """Whether it is an initializer, or the output of a Constant."""
+        return self.initializer is not None or (self.producer is not None and self.producer.is_op("Constant"))
+
+    @property
     def qualified_name(self) -> str:
         """The scope path and the name: ``y.then_branch/w``; only the name in the main graph."""
         return f"{display(self.scope.path)}/{self.name}" if self.scope.path else self.name

@@ -130,9 +130,7 @@ class Decisions:
 
     def is_stored(self, value: Value | None) -> TypeGuard[Value]:
         """Return whether a tensor is a stored float32 constant, not one that is computed from constants."""
-        if value is None or not is_float32(value, self.index.types):
-            return False
-        return value.initializer is not None or (value.producer is not None and value.producer.is_op("Constant"))
+        return value is not None and is_float32(value, self.index.types) and value.is_stored
 
     def _is_made_half(self, value: Value) -> bool:
         """Return whether all readers accept half precision."""
