@@ -51,12 +51,7 @@ class LoadedEngine:
 
 @dataclass(frozen=True, slots=True)
 class EngineRun:
-    """How ``check`` ran the engine.
-
-    Attributes:
-        loaded: The engine that ran.
-        warnings: Remarks for the report.
-    """
+    """How ``check`` ran the engine."""
 
     loaded: Loaded
     warnings: tuple[str, ...]

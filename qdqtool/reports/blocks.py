@@ -63,13 +63,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table.
-
-    Attributes:
-        caption: The description of its rows.
-        columns: Its columns; the first one names the row.
-        rows: The rows; each has a cell for each column.
-    """
+    """A table. The first column names the row; each row has a cell for each column."""
 
     caption: str
     columns: tuple[Column, ...]
@@ -237,12 +231,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command that a reader can run next, and the reason.
-
-    Attributes:
-        fact: The reason.
-        command: The command, ready to be pasted.
-    """
+    """A command that a reader can run next, and the reason."""
 
     fact: str
     command: str
@@ -250,12 +239,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Steps in the order in which to take them.
-
-    Attributes:
-        steps: The steps.
-        note: A note that holds for all commands.
-    """
+    """Steps in the order in which to take them, and a note that holds for all commands."""
 
     steps: tuple[Step, ...]
     note: str

@@ -269,11 +269,6 @@ class _Build:
 def name_gpus(trt: AheadOfTimeProduct, config: "tensorrt_rtx.IBuilderConfig", targets: list[str]) -> str:
     """Set the GPUs that TensorRT for RTX builds for.
 
-    Args:
-        trt: The module.
-        config: The configuration of the build.
-        targets: Members of ``ComputeCapability``, at least one.
-
     Returns:
         The first target that the builder does not know, or an empty text if it knows all.
     """

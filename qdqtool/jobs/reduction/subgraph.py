@@ -240,11 +240,7 @@ def _drop_functions(proto: onnx.ModelProto) -> None:
 
 
 class BaselineCuts:
-    """Cuts parts out of a baseline.
-
-    Attributes:
-        tensors: Names of the tensors in the main graph of the baseline.
-    """
+    """Cuts parts out of a baseline."""
 
     def __init__(self, baseline: Model) -> None:
         self._graph = Subgraphs(baseline, frozenset())

@@ -74,13 +74,7 @@ class OperandShape(Rule):
 
 @dataclass(frozen=True, slots=True)
 class _Misfit:
-    """An input that does not fit its node.
-
-    Attributes:
-        index: Index of the input.
-        found: The value found, in words.
-        expected: The value that the operator needs, in words.
-    """
+    """An input that does not fit its node: its index, and values in words."""
 
     index: int
     found: str

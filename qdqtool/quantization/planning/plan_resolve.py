@@ -40,12 +40,7 @@ class _Match:
 
 @dataclass(frozen=True, slots=True)
 class FilePlanner:
-    """Makes plans from a plan file.
-
-    Attributes:
-        file: The decoded plan file.
-        folder: The folder to which array references are relative.
-    """
+    """Makes plans from a plan file; array references are relative to the folder."""
 
     file: PlanFile
     folder: Path

@@ -74,13 +74,6 @@ def fold_samples(
 ) -> tuple[Ranges, int]:
     """Run the remaining samples of ``scope``.
 
-    Args:
-        collector: Collects the ranges; it is empty.
-        record: The record of the calibration.
-        samples: All samples.
-        scope: The samples to run, and the file for partial results.
-        progress: Called for every sample.
-
     Raises:
         UsageError: As :meth:`Collector.chunks`; or the file has partial results of another calibration.
         OutputError: The file cannot be written.

@@ -152,13 +152,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """The accuracy of outputs from one report, the worst output first.
-
-    Attributes:
-        caption: The data on which they were measured.
-        bars: The outputs.
-        others: How many further outputs the report has.
-    """
+    """The accuracy of outputs from one report, the worst first; ``others`` counts the outputs that are left out."""
 
     caption: str
     bars: tuple[Bar, ...]

@@ -38,12 +38,7 @@ Array = npt.NDArray[np.generic]
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A property of a node that a target does not accept.
-
-    Attributes:
-        found: The value that the node has, in words.
-        expected: The values that the target accepts, in words.
-    """
+    """A property of a node that a target does not accept: what it is and what is accepted, in words."""
 
     found: str
     expected: str

@@ -62,15 +62,7 @@ class Value:
 
 @dataclass(slots=True, eq=False)
 class NodeView:
-    """A node with its scope and its position in the scope.
-
-    Attributes:
-        proto: The node.
-        scope: The scope.
-        index: Position of the node in the scope.
-        op_type: Name of the operator.
-        domain: Domain of the operator; empty for the default domain.
-    """
+    """A node with its scope and its position in the scope; ``domain`` is empty for the default domain."""
 
     proto: onnx.NodeProto
     scope: "Scope"
