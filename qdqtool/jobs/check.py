@@ -113,11 +113,7 @@ def check_model(
     report = replace(report, model_file=files[0], baseline_file=files[1])
     report = report if ran is None else _with_engine(report, ran)
     note = read_note(index.model)
-    blame = replace(
-        blame or BlameRequest(),
-        clipping=job.clipping,
-        calibrator=note.method if note is not None else "",
-    )
+    blame = replace(blame or BlameRequest(), clipping=job.clipping, calibrator=note.method if note is not None else "")
     report = with_blame(report, index, compared, feeds, blame)
     judgements = judge([("", report)])
     return replace(report, verdict=word_of(judgements), reasons=reasons_of(judgements))

@@ -230,10 +230,7 @@ class _Build:
         return not missing
 
     def _add_profiles(
-        self,
-        builder: "tensorrt.Builder",
-        network: "tensorrt.INetworkDefinition",
-        config: "tensorrt.IBuilderConfig",
+        self, builder: "tensorrt.Builder", network: "tensorrt.INetworkDefinition", config: "tensorrt.IBuilderConfig"
     ) -> bool:
         profiles, shape_inputs = self._request["profiles"], self._shape_inputs(network)
         if not shape_inputs and not any(wanted["shapes"] for wanted in profiles):

@@ -241,7 +241,4 @@ def _corrected(site: _Site, shift: Factors, namer: Namer, constants: Constants) 
     after: Array = -shift if old is None else old.astype(np.float64) - shift
     name = namer.tensor(f"{holder.input_name(site.index) or site.weight.tensor.name + '_bias'}_corrected")
     tensor = make_tensor(name, after, (stored or site.weight.tensor).data_type)
-    return [
-        AddInitializer(holder.scope.path, tensor),
-        SetInput(holder.scope.path, holder.key, site.index, name),
-    ]
+    return [AddInitializer(holder.scope.path, tensor), SetInput(holder.scope.path, holder.key, site.index, name)]

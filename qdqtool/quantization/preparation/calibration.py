@@ -22,13 +22,7 @@ from qdqtool.quantization.ranges.checkpoint import RangesCheckpoint
 from qdqtool.quantization.ranges.collector import CollectedRanges, RangeCollector
 from qdqtool.quantization.ranges.method_choice import ModelTrial, encode_choice, encode_dominant
 from qdqtool.quantization.ranges.shard import Shard
-from qdqtool.quantization.ranges.types import (
-    CalibrationRecord,
-    PreparationStep,
-    Ranges,
-    RangesPart,
-    TensorKey,
-)
+from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep, Ranges, RangesPart, TensorKey
 from qdqtool.quantization.statistics.channel_statistics import product_inputs
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.feeds import Feeds, Progress

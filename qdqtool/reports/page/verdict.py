@@ -48,10 +48,7 @@ def judge(story: Story) -> Verdict:
     converted = any(isinstance(each.content, ConversionReport) for each in story.reports)
     reports = [(each.source, each.content) for each in story.reports if not isinstance(each.content, ValidateReport)]
     judged = [
-        *verdict.judge(
-            [*reports, *_validated(story)],
-            "--check-min-sqnr" if converted else "--min-sqnr",
-        ),
+        *verdict.judge([*reports, *_validated(story)], "--check-min-sqnr" if converted else "--min-sqnr"),
         *(judgement for report in story.reports for judgement in _of_command(report)),
     ]
     # Nobody should deploy a model whose numbers were not compared.

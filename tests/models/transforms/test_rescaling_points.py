@@ -112,12 +112,7 @@ FOUND: dict[str, tuple[PointKind, onnx.ModelProto, dict[str, tuple[str, ...]]]] 
     "two readers, one behind Relu": (
         PointKind.PRODUCT,
         model(
-            [
-                node("Conv", "x w b", "c"),
-                node("Conv", "c o", "z"),
-                node("Relu", "c", "r"),
-                node("Conv", "r k", "y"),
-            ],
+            [node("Conv", "x w b", "c"), node("Conv", "c o", "z"), node("Relu", "c", "r"), node("Conv", "r k", "y")],
             IMAGE,
             "y z",
         ),
@@ -308,11 +303,7 @@ def test_the_tensors_of_joints_are_those_that_readers_read():
 
 
 BLOCKED: dict[str, tuple[onnx.ModelProto, str, str]] = {
-    "nothing reads it": (
-        model([CONV, node("Neg", "x", "y")], IMAGE),
-        "Conv.c",
-        "nothing reads 'c'",
-    ),
+    "nothing reads it": (model([CONV, node("Neg", "x", "y")], IMAGE), "Conv.c", "nothing reads 'c'"),
     "channels on another axis": (
         model([CONV, node("MatMul", "c v", "y")], (2, 4, 5, 6)),
         "Conv.c",

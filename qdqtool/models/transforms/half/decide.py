@@ -12,11 +12,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView, Use, Value
 from qdqtool.models.options import HalfType
-from qdqtool.models.transforms.half.magnitudes import (
-    InfinityConstants,
-    Magnitudes,
-    find_infinity_constants,
-)
+from qdqtool.models.transforms.half.magnitudes import InfinityConstants, Magnitudes, find_infinity_constants
 from qdqtool.models.transforms.half.operands import Operands, TypeRule, index_arithmetic, is_float32, operands_of
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics import formats

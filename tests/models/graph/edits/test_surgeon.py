@@ -413,10 +413,7 @@ def test_names_without_a_definition_or_with_two_are_refused(edits: list[Edit], m
 
 ALLOWED: dict[str, list[Edit]] = {
     "freed name taken": [RenameOutput(MAIN, ("y",), 0, "z"), AddNode(MAIN, "Relu", ("z",), ("y",), "n")],
-    "initializer replaced": [
-        RemoveInitializer(MAIN, "w"),
-        AddInitializer(MAIN, numpy_helper.from_array(ZEROS, "w")),
-    ],
+    "initializer replaced": [RemoveInitializer(MAIN, "w"), AddInitializer(MAIN, numpy_helper.from_array(ZEROS, "w"))],
     "reader moved": [RemoveInitializer(MAIN, "w"), SetInput(THEN_BODY, ("inner",), 1, "x")],
     "reader removed": [
         RemoveNode(THEN_BODY, ("inner",)),

@@ -12,12 +12,7 @@ from onnx.reference import ReferenceEvaluator
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.model import Model
 from qdqtool.models.options import HalfType
-from qdqtool.models.transforms.half.magnitudes import (
-    MAX_DEPTH,
-    Magnitudes,
-    find_infinity_constants,
-    largest,
-)
+from qdqtool.models.transforms.half.magnitudes import MAX_DEPTH, Magnitudes, find_infinity_constants, largest
 
 HEAD = '<ir_version: 10, opset_import: ["": 21]>'
 DOUBLES = arrays.arrays(np.float64, st.integers(0, 6), elements=st.floats(allow_nan=True, allow_infinity=True))
@@ -270,10 +265,7 @@ def test_a_number_beside_a_mask_that_is_returned_keeps_its_value() -> None:
     assert names(model) == (set(), set())
 
 
-@pytest.mark.parametrize(
-    ("inputs", "made"),
-    [(["low"], ""), (["x", "low"], "a")],
-)
+@pytest.mark.parametrize(("inputs", "made"), [(["low"], ""), (["x", "low"], "a")])
 def test_nodes_that_lack_operands_are_no_masks(inputs: list[str], made: str) -> None:
     model = model_of("y = Softmax (a)")
     model.graph.node.insert(0, onnx.helper.make_node("Mul" if made else "Transpose", inputs, [made]))
