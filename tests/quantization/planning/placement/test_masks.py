@@ -13,7 +13,6 @@ from support.ort_verdict import ort_outputs
 from support.placed import proposal
 from support.small import run
 
-from qdqtool.jobs.calibrate import calibrate
 from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.models import targets
 from qdqtool.models.graph.index.model_index import ModelIndex
@@ -26,6 +25,7 @@ from qdqtool.quantization.planning.placement import Reason, Selection
 from qdqtool.quantization.planning.placement.context import PlacementContext
 from qdqtool.quantization.planning.placement.masks import adds_mask, carried_mask, carries_mask, feeds_softmax
 from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.ranges.file import read_stored
 from qdqtool.samples.request import RandomData
 
 LOWEST = float(np.finfo(np.float32).min)
@@ -165,12 +165,12 @@ def test_no_model_collapses_and_no_range_holds_a_mask(form, normalize, tmp_path)
     data = feeds(model)
     np.savez(tmp_path / "data.npz", **data)
     onnx.save(model, tmp_path / "m.onnx")
-    quantize_model(tmp_path / "m.onnx", tmp_path / "data.npz", tmp_path / "q.onnx")
+    keep = QuantizeOptions(ranges_file=tmp_path / "r.json")
+    quantize_model(tmp_path / "m.onnx", tmp_path / "data.npz", tmp_path / "q.onnx", keep)
     first = {name: array[0] for name, array in data.items()}
     (before,), (after,) = (run(str(tmp_path / name), first) for name in ("m.onnx", "q.onnx"))
     assert sqnr_db(before, after) > LEAST_SQNR
-    ranges = calibrate(Model(model), tmp_path / "data.npz").tensors
-    assert all(found.amax < 1000 for found in ranges.values())
+    assert all(found.amax < 1000 for found in read_stored(tmp_path / "r.json").tensors.values())
 
 
 @pytest.mark.parametrize("form", FORMS)
