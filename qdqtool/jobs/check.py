@@ -60,15 +60,6 @@ def check_model(
         options: The limits, and further uses of the outputs.
         progress: Called after each sample, with the number of finished samples and of all samples.
         blame: When to rank layers by noise; by default only if a gate on the outputs is missed.
-
-    Raises:
-        UsageError: Data, saved outputs or the engine do not fit the model, the model fails during a run, an option
-            requires another, or model and baseline are swapped.
-        ModelError: A model cannot be read, or ONNX Runtime calls it invalid.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model; or an engine is given, but a GPU, its
-            driver or a package is absent.
-        GateError: The engine does not run.
-        OutputError: The outputs cannot be saved.
     """
     options = options or CheckOptions()
     request = data if isinstance(data, DataRequest) else DataRequest(path=Path(data) if data is not None else None)
