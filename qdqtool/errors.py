@@ -16,15 +16,7 @@ Any other exception is a bug of ours and ends with exit code 5.
 import unicodedata
 from typing import ClassVar
 
-__all__ = [
-    "ArgumentError",
-    "CapabilityError",
-    "GateError",
-    "ModelError",
-    "OutputError",
-    "QdqError",
-    "UsageError",
-]
+__all__ = ["ArgumentError", "CapabilityError", "GateError", "ModelError", "OutputError", "QdqError", "UsageError"]
 
 
 class QdqError(Exception):

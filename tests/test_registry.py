@@ -40,8 +40,7 @@ def test_a_new_file_is_a_new_unit(package, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("word", "tail"),
-    [("int-8", "; did you mean 'int8'?"), ("unit4", "; did you mean 'uint4'?"), ("mx", ""), ("", "")],
+    ("word", "tail"), [("int-8", "; did you mean 'int8'?"), ("unit4", "; did you mean 'uint4'?"), ("mx", ""), ("", "")]
 )
 def test_a_near_word_is_suggested_and_a_far_one_is_not(word, tail):
     assert suggestion(word, iter(["int8", "uint4", "mxfp8"])) == tail

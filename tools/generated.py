@@ -18,7 +18,7 @@ from support.json_schemas import schemas
 
 from benchmarks.comparison import contestants, store, tables
 from benchmarks.comparison.measured import Result
-from qdqtool.api import declarations
+from qdqtool.api.declarations import keywords_of
 from qdqtool.reports.markdown import formats, rules
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -42,6 +42,28 @@ from qdqtool.api.any_data import DataLike, FileName, Metric, Shapes, Values
 '''
 MAPPINGS = ("properties", "$defs")
 """Keys of a schema whose members get a line each."""
+FUNCTIONS = {
+    "build": "build_engine",
+    "calibrate": "calibrate",
+    "cast": "cast_model",
+    "check": "check_model",
+    "insert": "insert_plan",
+    "quantize": "quantize_model",
+    "run": "run_engine",
+    "sensitivity": "measure_sensitivity",
+    "convert": "convert",
+}
+"""The commands whose functions have keywords, and these functions."""
+SHARED = {
+    "Data": ("calibrate", "cast", "check", "convert", "quantize", "run", "sensitivity"),
+    "Calibration": ("calibrate", "convert", "quantize", "sensitivity"),
+    "Accuracy": ("convert", "quantize"),
+    "Engine": ("build", "convert"),
+    "Gate": ("check", "convert"),
+}
+"""Groups of commands; one class has the keywords that all commands of a group share. The largest groups come first."""
+WITH_REPORTS = ("build", "check", "convert", "quantize", "sensitivity")
+"""The commands whose functions have the keyword ``reports``."""
 
 
 def schema_files() -> dict[str, str]:
@@ -133,10 +155,10 @@ def subpackages(name: str, order: Sequence[str]) -> str:
 
 def keywords() -> dict[str, str]:
     """Return the module with the keywords of the Python functions, made of the declarations of options."""
-    hints = {command: dict(_hints(command)) for command in declarations.COMMANDS}
+    hints = {command: dict(_hints(command)) for command in FUNCTIONS}
     bases: dict[str, list[str]] = {command: [] for command in hints}
     classes = []
-    for name, commands in declarations.SHARED.items():
+    for name, commands in SHARED.items():
         first, *others = (hints[command] for command in commands)
         shared = {key: hint for key, hint in first.items() if all((key, hint) in other.items() for other in others)}
         above = [base for base in bases[commands[0]] if all(base in bases[command] for command in commands)]
@@ -145,16 +167,16 @@ def keywords() -> dict[str, str]:
             bases[command] = [*(base for base in bases[command] if base not in above), name]
             hints[command] = {key: hint for key, hint in hints[command].items() if key not in shared}
     for command, own in hints.items():
-        text = f"Options of ``{declarations.FUNCTIONS[command]}``."
+        text = f"Options of ``{FUNCTIONS[command]}``."
         classes.append(_keyword_class(command.title(), text, bases[command], own))
     return {KEYWORDS: "\n\n".join([KEYWORDS_HEAD, "\n\n\n".join(classes)]) + "\n"}
 
 
 def _hints(command: str) -> Iterator[tuple[str, str]]:
     """Yield the keywords of a function with their types."""
-    for name, each in declarations.keywords_of(command).items():
+    for name, each in keywords_of(command).items():
         yield name, f"{each.kind.keyword} | None" if each.default is None else each.kind.keyword
-    if command in declarations.WITH_REPORTS:
+    if command in WITH_REPORTS:
         yield "reports", 'Mapping[Literal["text", "json", "html"], FileName]'
 
 

@@ -24,31 +24,8 @@ _COMMANDS = {
     "run": RunCommand,
     "sensitivity": SensitivityCommand,
 }
-FUNCTIONS = {
-    "build": "build_engine",
-    "calibrate": "calibrate",
-    "cast": "cast_model",
-    "check": "check_model",
-    "convert": "convert",
-    "insert": "insert_plan",
-    "quantize": "quantize_model",
-    "run": "run_engine",
-    "sensitivity": "measure_sensitivity",
-}
-COMMANDS = (*_COMMANDS, "convert")
-"""The commands whose functions have keywords."""
-SHARED = {
-    "Data": ("calibrate", "cast", "check", "convert", "quantize", "run", "sensitivity"),
-    "Calibration": ("calibrate", "convert", "quantize", "sensitivity"),
-    "Accuracy": ("convert", "quantize"),
-    "Engine": ("build", "convert"),
-    "Gate": ("check", "convert"),
-}
-"""Groups of commands; one class has the keywords that all commands of a group share. The largest groups come first."""
 ARGUMENTS = {"build": ("backend",)}
 """Options that are arguments of the function, not keywords."""
-WITH_REPORTS = ("build", "check", "convert", "quantize", "sensitivity")
-"""The commands whose functions have the keyword ``reports``."""
 
 
 def keywords_of(command: str) -> dict[str, Option]:

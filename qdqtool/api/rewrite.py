@@ -32,10 +32,7 @@ from qdqtool.samples.request import DataRequest
 
 @with_keywords
 def cast_model(
-    model: ModelLike,
-    data: DataLike | None = None,
-    output: str | Path | None = None,
-    **keywords: Unpack[CastKeywords],
+    model: ModelLike, data: DataLike | None = None, output: str | Path | None = None, **keywords: Unpack[CastKeywords]
 ) -> CastReport:
     """Convert the float32 nodes of a model to half precision.
 

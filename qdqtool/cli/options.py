@@ -120,11 +120,6 @@ def is_quiet() -> bool:
     return _verbosity() == "quiet"
 
 
-def is_verbose() -> bool:
-    """Return whether the running command was given ``--verbose``."""
-    return _verbosity() == "verbose"
-
-
 def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **details: bool) -> None:
     """Print a report as JSON, or as text by :func:`qdqtool.reports.text.renderer`; ``--quiet`` suppresses the text.
 
@@ -155,7 +150,7 @@ def emit(report: Any, output_format: str, kind: str, *, passed: bool = True, **d
     from qdqtool.reports.terminal import make_console
     from qdqtool.reports.text import renderer
 
-    renderer(kind)(report, make_console(verbose=is_verbose()), **details)
+    renderer(kind)(report, make_console(verbose=_verbosity() == "verbose"), **details)
 
 
 REPORTS_KEY = "qdqtool.reports"

@@ -65,12 +65,7 @@ OTHERS = {
 
 
 class SectionedCommand(click.Command):
-    """A command with many options.
-
-    Args:
-        layout: The structure of the help.
-        keywords: Arguments of :class:`click.Command`.
-    """
+    """A command with many options."""
 
     def __init__(self, *args: Any, layout: Layout, **keywords: Any) -> None:
         # click makes the help option once, with the names from the first context. Without the names here, a context

@@ -107,10 +107,7 @@ def refuse_with_fixes(options: dict[str, Any]) -> None:
     if options["output_format"] not in {"text", "json"}:
         given.append("output_format")
     if given:
-        raise UsageError(
-            f"--{given[0].replace('_', '-')} cannot be used with --fix or --diff",
-            hint="use a second run",
-        )
+        raise UsageError(f"--{given[0].replace('_', '-')} cannot be used with --fix or --diff", hint="use a second run")
 
 
 def deliver(report: "ValidateReport", settings: "Settings", options: dict[str, Any]) -> int:

@@ -134,12 +134,7 @@ def fake_quantize(
 
 
 def scale_from_range(
-    low: ArrayLike,
-    high: ArrayLike,
-    dtype: DTypeLike,
-    *,
-    symmetric: bool = True,
-    rule: ScaleRule = DEFAULT_RULE,
+    low: ArrayLike, high: ArrayLike, dtype: DTypeLike, *, symmetric: bool = True, rule: ScaleRule = DEFAULT_RULE
 ) -> tuple[NDArray[Any], NDArray[Any] | None]:
     """Return scales (and zero points) that cover real values from ``low`` to ``high``.
 

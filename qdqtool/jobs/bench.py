@@ -43,12 +43,6 @@ def bench_engine(
         timing: The numbers of rounds and inferences.
         speedup: The speedup gate.
         progress: Called for each turn of an engine, with the number of finished turns and of all turns.
-
-    Raises:
-        CapabilityError: A GPU, its driver or a package is absent, or a CUDA call fails.
-        ModelError: An engine cannot be read, or the runtime does not accept it.
-        UsageError: The sample does not fit, the engines cannot be compared, or `speedup` is given without `against`.
-        GateError: An engine does not run.
     """
     timing = timing or TimingOptions()
     if speedup is not None and against is None:

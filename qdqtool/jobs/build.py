@@ -41,15 +41,6 @@ def build_engine(
         output: The engine to write; ``OUTPUT.manifest.json`` is written next to it.
         backend: ``tensorrt``, ``tensorrt-rtx`` or ``auto`` (the first of the two that is installed).
         options: How to build.
-
-    Raises:
-        CapabilityError: The backend, or the GPU that it needs, is absent.
-        ModelError: The model cannot be read.
-        UsageError: A shape, target or path does not fit the model.
-        BuildRefusedError: ``validate`` found errors, the parser or the builder refused the model, or the build differs
-            from the one that ``options.locked`` requires.
-        BuilderFailedError: The builder crashed or ran out of time.
-        OutputError: A file cannot be written. After any of these errors no engine is left.
     """
     builder = backends.get(backend)
     builder.require()

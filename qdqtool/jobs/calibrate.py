@@ -112,11 +112,6 @@ def calibrate(
         progress: Called after each sample, with the number of finished samples and of all samples.
         place: Run only some of the samples, to merge their ranges with others by
             :func:`qdqtool.quantization.ranges.shard.merge_ranges`; or run them on a cluster.
-
-    Raises:
-        ModelError: The model cannot be read.
-        UsageError: The data does not fit the model, the model fails on a sample, or a tensor is not finite.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model, or the cluster cannot be used.
     """
     recipe, place = recipe or Recipe(), place or CalibrationPlace()
     source = offloaded(model if isinstance(model, Model) else load_model(model))
@@ -140,9 +135,6 @@ def calibrate_to_file(
 
     Partial results are written to the file regularly and at Ctrl-C; the same call continues from them. A stream gets
     only the complete ranges.
-
-    Raises:
-        OutputError: The file cannot be written.
     """
     recipe, output, place = recipe or Recipe(), Path(output), place or CalibrationPlace()
     source = offloaded(model if isinstance(model, Model) else load_model(model))

@@ -124,13 +124,6 @@ def cast_model(
         output: The ``.onnx`` file to write.
         options: The type, the limit, and the nodes that stay float32.
         data: The samples on which values are measured; default is random inputs with a fixed seed.
-
-    Raises:
-        ModelError: The model cannot be read, or the reference loads the model but not the result.
-        UsageError: Data or patterns do not fit the model, or no node can be converted.
-        GateError: No node can be converted within the limit. Nothing was written.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model.
-        OutputError: The output cannot be written.
     """
     options, request = options or CastOptions(), data or DataRequest()
     given = offloaded(load_source(model, output))

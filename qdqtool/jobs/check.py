@@ -60,15 +60,6 @@ def check_model(
         options: The limits, and further uses of the outputs.
         progress: Called after each sample, with the number of finished samples and of all samples.
         blame: When to rank layers by noise; by default only if a gate on the outputs is missed.
-
-    Raises:
-        UsageError: Data, saved outputs or the engine do not fit the model, the model fails during a run, an option
-            requires another, or model and baseline are swapped.
-        ModelError: A model cannot be read, or ONNX Runtime calls it invalid.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model; or an engine is given, but a GPU, its
-            driver or a package is absent.
-        GateError: The engine does not run.
-        OutputError: The outputs cannot be saved.
     """
     options = options or CheckOptions()
     request = data if isinstance(data, DataRequest) else DataRequest(path=Path(data) if data is not None else None)
@@ -113,11 +104,7 @@ def check_model(
     report = replace(report, model_file=files[0], baseline_file=files[1])
     report = report if ran is None else _with_engine(report, ran)
     note = read_note(index.model)
-    blame = replace(
-        blame or BlameRequest(),
-        clipping=job.clipping,
-        calibrator=note.method if note is not None else "",
-    )
+    blame = replace(blame or BlameRequest(), clipping=job.clipping, calibrator=note.method if note is not None else "")
     report = with_blame(report, index, compared, feeds, blame)
     judgements = judge([("", report)])
     return replace(report, verdict=word_of(judgements), reasons=reasons_of(judgements))

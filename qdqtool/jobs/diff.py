@@ -17,13 +17,6 @@ def diff_models(before: str | Path | Model, after: str | Path | Model) -> DiffRe
 
     Nodes are matched by name and structure, so renamed tensors and nodes are no changes. Weights are read if their
     scales are equal, one at a time.
-
-    Args:
-        before: A file, or a model in memory.
-        after: A file or model like ``before``.
-
-    Raises:
-        ModelError: A model cannot be read.
     """
     first, second = (each if isinstance(each, Model) else load_model(each) for each in (before, after))
     # Quantization for fixed shapes and values folds branches; so the other model is specialized too.

@@ -54,13 +54,6 @@ def fix_models(paths: Sequence[Path], request: FixRequest) -> FixReport:
     Args:
         paths: The models. The files are not changed unless ``request.in_place`` is set.
         request: The fixes to apply, and where to write.
-
-    Raises:
-        UsageError: The request does not have exactly one destination (output file, in place, or diff), has one output
-            file for several models, or its data does not fit.
-        ArgumentError: A target or a prefix is unknown.
-        CapabilityError: ONNX Runtime is not installed.
-        OutputError: An output cannot be written.
     """
     _check(paths, request)
     models = tuple(_fix_file(path, request) for path in paths)

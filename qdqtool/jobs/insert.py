@@ -98,12 +98,6 @@ def insert_plan(
         plan: The plan file, TOML or JSON (``docs/reference/files.md``).
         output: The ``.onnx`` file to write.
         options: How constants and external data are stored.
-
-    Raises:
-        ModelError: The model cannot be read, or the reference loads the model but not the result.
-        UsageError: The plan is malformed, does not fit the model, or has something that a target does not accept.
-        OutputError: The output cannot be written.
-        GateError: The opset upgrade is verified, and it changes an output.
     """
     options, plan = options or InsertOptions(), Path(plan)
     source = load_source(model, output, *(plan_file := read_plan_file(plan)).files(plan))
@@ -129,12 +123,6 @@ def insert_encodings(
         encodings: A TensorRT calibration cache, ONNX Runtime calibration table, AIMET encodings or npz of ranges.
         output: The ``.onnx`` file to write.
         options: How constants and external data are stored. Pairs are placed for one target, so at most one is allowed.
-
-    Raises:
-        ModelError: The model cannot be read, or the reference loads the model but not the result.
-        UsageError: The file is malformed or fits nothing in the model, or a target does not accept the result.
-        OutputError: The output cannot be written.
-        GateError: The opset upgrade is verified, and it changes an output.
     """
     options, encodings = options or InsertOptions(), Path(encodings)
     if len(options.targets) > 1:
@@ -178,11 +166,6 @@ def _insert(source: Model, planner: Planner, output: Path, options: InsertOption
 
 def verify_upgrade(source: Model, opset: int, request: DataRequest) -> str:
     """Compare a model before and after an opset upgrade in every bit of its outputs; return the result as text.
-
-    Args:
-        source: The model before the upgrade.
-        opset: The new default-domain opset.
-        request: The feeds.
 
     Raises:
         GateError: An output differs.

@@ -31,12 +31,6 @@ def normalize_model(
         output: The ``.onnx`` file to write.
         data: The data from which outputs before and after are computed; default is random inputs with a fixed seed.
         external_data: Whether weights are stored in a second file.
-
-    Raises:
-        ModelError: The model cannot be read, or the reference loads the model but not the result.
-        CapabilityError: ONNX Runtime is not installed.
-        UsageError: The data does not fit the model.
-        OutputError: The output cannot be written.
     """
     source = load_source(model, output)
     normalized = normalized_model(source, data or DataRequest())

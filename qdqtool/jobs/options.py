@@ -14,15 +14,7 @@ from qdqtool.engines.options import GPUS, SM
 from qdqtool.models.options import ExternalData, HalfType, IoTypes, Profile, WeightStorage
 from qdqtool.options import choice, comma_separated, file, listed, number, option, output, text
 from qdqtool.quantization.planning.options import WHAT, HighPrecision, RecipeOptions
-from qdqtool.samples.options import (
-    CONSTANT_DATA,
-    DATA,
-    SEVERAL,
-    SHAPES,
-    CalibrationData,
-    MeasuredData,
-    samples_option,
-)
+from qdqtool.samples.options import CONSTANT_DATA, DATA, SEVERAL, SHAPES, CalibrationData, MeasuredData, samples_option
 
 METRIC = text("NAME[:OUTPUT]", offers="accuracy.task_metrics.metrics", keyword="Metric")
 WEIGHTS = choice("packed", "qdq", values=WeightStorage)
@@ -186,9 +178,7 @@ class CastCommand:
         number("DB"),
     )
     nodes_to_exclude: tuple[str, ...] = option(
-        (),
-        "Keep nodes in float32 whose name or output name matches; repeatable.",
-        listed("GLOB", offers="node_names"),
+        (), "Keep nodes in float32 whose name or output name matches; repeatable.", listed("GLOB", offers="node_names")
     )
     op_types_to_exclude: tuple[str, ...] = option(
         (), "Keep these operators in float32; repeatable.", listed("GLOB", offers="op_types")

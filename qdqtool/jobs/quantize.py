@@ -96,13 +96,6 @@ def quantize_model(
         options: Which tensors are quantized, and how they are stored; default is int8 for TensorRT.
         progress: Called after each calibration sample, with the number of finished samples and of all samples.
         tick: Called for each run of a sample in a search, with the number of finished runs and the largest number.
-
-    Raises:
-        ModelError: The model cannot be read.
-        UsageError: Data, ranges or patterns do not fit the model, or nothing can be quantized.
-        CapabilityError: ONNX Runtime is missing or cannot run the model.
-        GateError: The result would not pass ``validate``, or no model reaches the accuracy target. Nothing was written.
-        OutputError: An output cannot be written.
     """
     options = options or QuantizeOptions()
     sources = PlanSources(data, options.validation_data, options.ranges_file, trial=try_methods)

@@ -47,12 +47,6 @@ def reduce_model(
         fails: ``build`` or ``check``, with options if needed; or another command line, with ``{}`` for the model path.
         options: How to reduce.
         progress: Called with the number of finished runs and the number of remaining nodes.
-
-    Raises:
-        ModelError: The model cannot be read.
-        UsageError: The command does not fail, fails on any model, or does not run.
-        CapabilityError: The command cannot be started.
-        OutputError: A file cannot be written.
     """
     options = options or ReduceOptions()
     job = _Job(load_model(model), Path(output), options)

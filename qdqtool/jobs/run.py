@@ -51,12 +51,7 @@ class LoadedEngine:
 
 @dataclass(frozen=True, slots=True)
 class EngineRun:
-    """How ``check`` ran the engine.
-
-    Attributes:
-        loaded: The engine that ran.
-        warnings: Remarks for the report.
-    """
+    """How ``check`` ran the engine."""
 
     loaded: Loaded
     warnings: tuple[str, ...]
@@ -146,13 +141,6 @@ def run_engine(
         data: The samples.
         output: The ``.npz`` to write.
         progress: Called after each sample, with the number of finished samples and of all samples.
-
-    Raises:
-        CapabilityError: A GPU, its driver or a package is absent, or a CUDA call fails.
-        ModelError: The engine cannot be read, or the runtime does not accept it.
-        UsageError: A sample does not fit the engine.
-        GateError: The engine does not run.
-        OutputError: The outputs cannot be written.
     """
     require_gpu()
     path, target = Path(engine), Path(output)

@@ -67,12 +67,6 @@ def measure_sensitivity(
         options: What to quantize and measure.
         progress: Called after each calibration sample, with the number of finished samples and of all samples.
         tick: Called for each setting, with the number of finished settings and of all settings.
-
-    Raises:
-        ModelError: The model cannot be read.
-        UsageError: The data does not fit the model or the metric, there is no data, or nothing can be quantized.
-        CapabilityError: ONNX Runtime is not installed or cannot run the model.
-        OutputError: The file cannot be written.
     """
     options = options or SensitivityOptions()
     output, metric = options.output, load_metric(options.metric) if options.metric is not None else None

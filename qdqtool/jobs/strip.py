@@ -62,11 +62,6 @@ def strip_model(
         external_data: Whether weights are stored in a second file.
         drop_clipping: Whether to write the result even if a Q may replace a Relu or Clip that cannot be restored. The
             report then has a warning for each.
-
-    Raises:
-        ModelError: The model cannot be read, the reference loads the model but not the result, or a Q may replace a
-            Relu or Clip that cannot be restored.
-        OutputError: The output cannot be written.
     """
     source = load_source(model, output)
     stripped = strip_from(source)

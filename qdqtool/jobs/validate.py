@@ -26,21 +26,7 @@ def validate_model(
     """Find every fault of one model for each target.
 
     The file is read without conversion. Weights stay on disk: only scales, zero points and some weights are read.
-
-    Args:
-        path_or_model: A file, or a model in memory.
-        targets: Target ids: ``onnx``, ``ort-cpu``, ``tensorrt``, ``tensorrt-rtx``, or a release as ``tensorrt-10.8``.
-        compute_capabilities: GPUs for the engine, such as ``8.6`` or ``86``: types that they lack are reported.
-        select: Prefixes of the rule codes to apply (``QS``, ``QP101``, ``ALL``); None for all.
-        ignore: Prefixes of rule codes to leave out.
-        parser: For ``tensorrt-rtx``: whether to run the parser of TensorRT for RTX too. None runs it if it is installed
-            and the model has at most 1 GB of weights, as on the command line.
-
-    Raises:
-        ArgumentError: A target, a compute capability or a prefix is unknown, or the parser is requested for a model in
-            memory.
-        ModelError: The model cannot be read.
-        CapabilityError: ``parser`` is True, but the parser is not installed.
+    The arguments are those of :func:`qdqtool.validate_model`.
     """
     linter = Linter(_policy(targets, compute_capabilities, select, ignore))
     if isinstance(path_or_model, Model):

@@ -90,12 +90,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedModel:
-    """One ``[[check]]`` table.
-
-    Attributes:
-        model: The file of the model.
-        values: The options of its check.
-    """
+    """One ``[[check]]`` table."""
 
     model: Path
     values: Values

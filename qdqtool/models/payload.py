@@ -13,13 +13,7 @@ THREADED_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class BytesPlace:
-    """The location of the bytes of an offloaded tensor (:mod:`qdqtool.models.graph.io.offload`).
-
-    Attributes:
-        folder: The folder of the file.
-        location: Name of the file.
-        offset: Offset of the first byte.
-    """
+    """The location of the bytes of an offloaded tensor (:mod:`qdqtool.models.graph.io.offload`)."""
 
     folder: ScratchFolder
     location: str

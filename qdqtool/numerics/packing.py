@@ -172,12 +172,7 @@ def stored_codes(x: Array, params: QuantParams) -> Iterator[Callable[[], bytes]]
 
 
 def stored_values(
-    q: Array,
-    scale: Array,
-    granularity: Granularity,
-    zero_point: Array | None = None,
-    *,
-    output_dtype: npt.DTypeLike,
+    q: Array, scale: Array, granularity: Granularity, zero_point: Array | None = None, *, output_dtype: npt.DTypeLike
 ) -> Iterator[Callable[[], bytes]]:
     """Yield functions that return consecutive parts of the dequantized values of ``q``, as ONNX stores them.
 

@@ -63,13 +63,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table.
-
-    Attributes:
-        caption: The description of its rows.
-        columns: Its columns; the first one names the row.
-        rows: The rows; each has a cell for each column.
-    """
+    """A table. The first column names the row; each row has a cell for each column."""
 
     caption: str
     columns: tuple[Column, ...]
@@ -95,23 +89,14 @@ def tabulate(caption: str, columns: Columns[Row], rows: Iterable[Row]) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with values.
-
-    Attributes:
-        rows: The pairs.
-    """
+    """Names with values."""
 
     rows: tuple[tuple[str, Cell], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Sentences, one below the other.
-
-    Attributes:
-        heading: Their heading.
-        lines: The sentences.
-    """
+    """Sentences, one below the other."""
 
     heading: str
     lines: tuple[str, ...]
@@ -246,12 +231,7 @@ class Curve:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A command that a reader can run next, and the reason.
-
-    Attributes:
-        fact: The reason.
-        command: The command, ready to be pasted.
-    """
+    """A command that a reader can run next, and the reason."""
 
     fact: str
     command: str
@@ -259,12 +239,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Steps in the order in which to take them.
-
-    Attributes:
-        steps: The steps.
-        note: A note that holds for all commands.
-    """
+    """Steps in the order in which to take them, and a note that holds for all commands."""
 
     steps: tuple[Step, ...]
     note: str

@@ -74,12 +74,6 @@ class StoredColumn:
 def read_column(stream: IO[bytes], size: int, spec: InputSpec, place: str) -> StoredColumn:
     """Read the header of an array file and describe its array.
 
-    Args:
-        stream: The array file, at its beginning.
-        size: Size of the file in bytes.
-        spec: The input that the array is for.
-        place: Name of the file in messages.
-
     Raises:
         UsageError: The file is damaged or holds Python objects, or the rank of the array does not fit the input.
     """
@@ -95,12 +89,6 @@ def read_column(stream: IO[bytes], size: int, spec: InputSpec, place: str) -> St
 
 def make_column(spec: InputSpec, dtype: np.dtype[np.generic], shape: tuple[int, ...], place: str) -> StoredColumn:
     """Describe an array that holds the samples of one input.
-
-    Args:
-        spec: The input that the array is for.
-        dtype: Type of the array.
-        shape: Shape of the array.
-        place: Name of the array in messages.
 
     Raises:
         UsageError: The rank of the array does not fit the input.

@@ -251,10 +251,7 @@ def _required(options: ReadOptions | None, path: Path, kind: str) -> ReadOptions
 def _check_array(array: Array, spec: InputSpec, where: str) -> None:
     place = f"{where}: input '{spec.name}'"
     if array.dtype != spec.dtype:
-        raise UsageError(
-            f"{place} has type {array.dtype}; the model takes {spec.dtype}",
-            hint=_type_hint(array, spec),
-        )
+        raise UsageError(f"{place} has type {array.dtype}; the model takes {spec.dtype}", hint=_type_hint(array, spec))
     if spec.shape is not None and not fits(array.shape, spec.shape):
         last = array.ndim == len("NHWC") and fits(np.moveaxis(array, -1, 1).shape, spec.shape)
         hint = "the channels are last in the data: array.transpose(0, 3, 1, 2)" if last else None

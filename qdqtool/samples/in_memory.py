@@ -144,10 +144,7 @@ class HeldSamples:
         if len(item.arrays) == len(names) + 1 and not self._takes_labels():
             names.append(LABELS)
         if len(item.arrays) != len(names):
-            raise UsageError(
-                f"{place} has {given}; {wanted}",
-                hint="give dicts of arrays by input name",
-            )
+            raise UsageError(f"{place} has {given}; {wanted}", hint="give dicts of arrays by input name")
         return dict(zip(names, item.arrays, strict=True))
 
     def _samples(self, arrays: dict[str, Array], place: str) -> Iterator[Sample]:
@@ -170,8 +167,7 @@ class HeldSamples:
         is_first = self.data.is_one or place.endswith(", item 0")
         problem = NoLabelsError if is_first else UsageError
         return problem(
-            f"{place} has no labels for the metric",
-            hint=f"give them in the dict of arrays, under the key '{LABELS}'",
+            f"{place} has no labels for the metric", hint=f"give them in the dict of arrays, under the key '{LABELS}'"
         )
 
 

@@ -151,9 +151,7 @@ class ImageOptions:
     pad_color: Color | None = _image("letterbox: R,G,B or one number, 0 to 255.", _COLOR, name="image_pad_color")
     size: tuple[int, int] | None = _image("Height and width, if the model leaves them open.", _SIZE, name="image_size")
     channels: Channels | None = _image(
-        "rgb, bgr or grey.  [default: grey for one channel]",
-        _word("channels", "ORDER"),
-        name="image_channels",
+        "rgb, bgr or grey.  [default: grey for one channel]", _word("channels", "ORDER"), name="image_channels"
     )
     layout: Layout | None = _image(
         "nchw or nhwc.  [default: by the shape of the input]", _word("layout", "LAYOUT"), name="image_layout"

@@ -32,12 +32,7 @@ SMALLEST, LARGEST = 1e-6, 1e4
 
 @dataclass(frozen=True, slots=True)
 class InputRange:
-    """The range of an input.
-
-    Attributes:
-        low: Lower end.
-        high: Upper end.
-    """
+    """The range of an input."""
 
     low: float
     high: float

@@ -86,12 +86,7 @@ class LabelledSamples(Samples, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Unlabelled:
-    """Samples from a kind of data that cannot hold labels.
-
-    Attributes:
-        samples: The samples.
-        source: Where the samples come from, for messages.
-    """
+    """Samples from a kind of data that cannot hold labels."""
 
     samples: Samples
     source: str
@@ -133,13 +128,7 @@ def data_digest(samples: Iterable[bytes]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WithoutStored:
-    """Samples without the former inputs that are constants now. Where a sample has them, the values must be equal.
-
-    Attributes:
-        samples: The samples.
-        stored: The constant values, by input name.
-        place: Where the samples come from, for messages.
-    """
+    """Samples without the former inputs that are constants now. Where a sample has them, the values must be equal."""
 
     samples: LabelledSamples
     stored: Mapping[str, Array]

@@ -85,10 +85,7 @@ FACTS = {
         f"more than {sample_errors.OUTLIER_DB:g} dB below the median of at least {sample_errors.FEWEST} samples",
         f"up to {sample_errors.MOST} for each float output",
     ),
-    "how-to/data": (
-        f"above {decode.MOST_PIXELS // 10**6} million pixels",
-        f"the first {samples.MOST_SHOWN} images",
-    ),
+    "how-to/data": (f"above {decode.MOST_PIXELS // 10**6} million pixels", f"the first {samples.MOST_SHOWN} images"),
     "how-to/failures": (
         f"no processor time for {process.STUCK_SECONDS:g} s",
         f"Weights of {subgraph.INLINE_BYTES >> 20} MiB or more",

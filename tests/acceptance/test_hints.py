@@ -377,10 +377,7 @@ CASES = {
         "check q.onnx --max-weight-steps nan --samples 1", "`--max-weight-steps inf` leaves the limit out"
     ),
     "a limit that no node keeps": Case(
-        "cast float.onnx --min-sqnr 200 -o h.onnx",
-        "a lower limit: `--min-sqnr DB`",
-        fills={"DB": "30"},
-        code=1,
+        "cast float.onnx --min-sqnr 200 -o h.onnx", "a lower limit: `--min-sqnr DB`", fills={"DB": "30"}, code=1
     ),
     "a folder that is not there": Case("strip q.onnx -o new/deep/f.onnx", "create it first: `mkdir -p {}`"),
     "external data beside a stream": Case(

@@ -1,4 +1,4 @@
-"""What the shell is offered, through click's protocol in a process of its own, and in a real bash."""
+"""What the shell is offered, through click's protocol, and in a real bash."""
 
 import os
 import shlex
@@ -11,6 +11,7 @@ from pathlib import Path
 import onnx
 import pytest
 from onnx import TensorProto, helper
+from support.command import qdqtool
 from support.paths import ROOT
 from support.small import conv_model
 
@@ -41,17 +42,9 @@ def offered(folder: Path, line: str) -> list[str]:
     """The words that bash is offered for the last word of a line; stderr has to stay empty."""
     words = shlex.split(line) + ([""] if line.endswith(" ") else [])
     asked = {"_QDQTOOL_COMPLETE": "bash_complete", "COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1)}
-    done = subprocess.run(
-        [sys.executable, "-m", "qdqtool"],
-        cwd=folder,
-        env={**os.environ, **asked, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=100,
-    )
-    assert done.stderr == ""
-    lines = done.stdout.strip().splitlines()
+    done = qdqtool(cwd=folder, **asked)
+    assert done.err == ""
+    lines = done.out.strip().splitlines()
     assert all(each.partition(",")[0] in {"plain", "file", "dir"} for each in lines)
     return [each.partition(",")[2] for each in lines if each.startswith("plain,")]
 
@@ -107,17 +100,15 @@ def two_inputs(folder: Path) -> Path:
     return folder
 
 
-SLOW = pytest.mark.slow(reason="a process for each command")
-OTHERS = ("quantize", "check", "calibrate", "sensitivity", "build", "insert", "normalize", "reduce", "validate")
+SAMPLED = ("convert", "quantize", "check", "calibrate", "sensitivity")
+TAKES_SHAPES = (*SAMPLED, "build", "insert", "normalize", "reduce", "validate")
 
 
 @pytest.mark.parametrize(
     "line",
     [
-        "convert two.onnx --input-shapes",
-        *(pytest.param(f"{name} two.onnx --input-shapes", marks=SLOW) for name in OTHERS),
-        "check two.onnx --input-values",
-        *(pytest.param(f"{name} two.onnx --input-values", marks=SLOW) for name in ("quantize", "build")),
+        *(f"{name} two.onnx --input-shapes" for name in TAKES_SHAPES),
+        *(f"{name} two.onnx --input-values" for name in ("check", "quantize", "build")),
         "build two.onnx --opt-shapes",
         "validate two.onnx conv.onnx --fix --input-shapes",
         "check --input-values sizes:[3,4] two.onnx --input-shapes",

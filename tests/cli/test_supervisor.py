@@ -260,10 +260,7 @@ AS_ONNX_DOES = "from qdqtool.models.graph.index import inference; inference.is_e
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
     ("text", "words", "before"),
-    [
-        (ENDLESS_LOOP, ["check", "m.onnx"], ""),
-        (ENDLESS_INFERENCE, ["strip", "m.onnx", "-o", "s.onnx"], AS_ONNX_DOES),
-    ],
+    [(ENDLESS_LOOP, ["check", "m.onnx"], ""), (ENDLESS_INFERENCE, ["strip", "m.onnx", "-o", "s.onnx"], AS_ONNX_DOES)],
     ids=["a Loop in ONNX Runtime", "shape inference of onnx"],
 )
 def test_libraries_that_do_not_return(tmp_path: Path, text: str, words: list[str], before: str, number: int):

@@ -74,10 +74,7 @@ def test_scales_of_ranges():
         (lambda: qdq.quantize(X, [1, 1], "int8", axis=1), r"scale has shape \[2\]; per-axis 1 .* needs \[3\]"),
         (lambda: qdq.quantize(X, [[1], [1]], "int8"), r"block_size is missing; a scale of shape \[2, 1\]"),
         (lambda: qdq.quantize(X, [[1], [1]], "int8", block_size=3), "axis is missing; block_size needs the axis"),
-        (
-            lambda: qdq.quantize(X, 1, "int8", zero_point=[1, 2]),
-            r"zero_point has shape \[2\], not the shape of scale",
-        ),
+        (lambda: qdq.quantize(X, 1, "int8", zero_point=[1, 2]), r"zero_point has shape \[2\], not the shape of scale"),
         (lambda: qdq.quantize(X, 1, "int8", zero_point=0.5), "zero_point is fractional"),
         (lambda: qdq.quantize(X, 1, "int8", zero_point=300), "zero_point is 300; int8 allows -128 to 127"),
         (lambda: qdq.quantize(X, 1, "int8", precision="int8"), "precision is int8; legal: float32, float16, bfloat16"),

@@ -73,10 +73,7 @@ def test_every_option_that_writes_no_file_can_be_given(folder: Path):
         (f"{MODEL}input-shapes = [1]\n", "expected a string or a list of strings"),
         (f'{MODEL}input-shapes = "x"\n', "[[check]] 1: --input-shapes"),
         (f'{MODEL}data = "a.npz"\ncalib-data = "b.npz"\n', "calib-data is given twice, as --data and --calib-data"),
-        (
-            f'{MODEL}metric = "own.py:func"\n',
-            "names the script own.py:func; a settings file must not run code",
-        ),
+        (f'{MODEL}metric = "own.py:func"\n', "names the script own.py:func; a settings file must not run code"),
         (f'{MODEL}data = "own.py"\n', "data names the script own.py"),
         (f'{MODEL}save-outputs = "o.npz"\n', "save-outputs would write a file; a settings file must not write files"),
         (f'{MODEL}preview = "p.png"\n', "preview would write a file"),

@@ -236,10 +236,7 @@ def test_strict_makes_a_warning_exit_code_1(tmp_path: Path):
         onnx.helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
         onnx.helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"]),
     ]
-    tensors = [
-        onnx.numpy_helper.from_array(np.float32(0.1), "s"),
-        onnx.numpy_helper.from_array(np.int8(0), "z"),
-    ]
+    tensors = [onnx.numpy_helper.from_array(np.float32(0.1), "s"), onnx.numpy_helper.from_array(np.int8(0), "z")]
     values = [onnx.helper.make_tensor_value_info(name, 1, [4]) for name in "xy"]
     graph = onnx.helper.make_graph(nodes, "g", values[:1], values[1:], tensors)
     onnx.save(

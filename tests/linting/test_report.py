@@ -1,4 +1,4 @@
-"""Verdicts and order of findings in the report of ``validate``."""
+"""Verdicts, counts and order of findings in the report of ``validate``."""
 
 from dataclasses import replace
 
@@ -9,8 +9,10 @@ from qdqtool.linting.report import (
     REPEATED,
     Cause,
     ModelReport,
+    RuleCount,
     Summary,
     ValidateReport,
+    statistics,
     target_report,
     with_findings,
 )
@@ -59,3 +61,21 @@ def test_only_errors_fail_and_a_severity_reaches_all_below(severity: Severity, v
     assert target.verdict == verdict
     assert {each for each in SEVERITIES if report.reaches(each)} == reached
     assert report.unreadable == (UNREADABLE,)
+
+
+INFO = replace(FINDING, severity="info")
+OTHER = replace(FINDING, code="QS001", name="c.d", fixable=True)
+
+
+def test_the_most_frequent_rule_of_all_models_is_first():
+    summary = Summary(errors=4, infos=1)
+    first = ModelReport("a", (target_report("onnx", [FINDING, OTHER, INFO], checked=()),))
+    second = ModelReport("b", (target_report("onnx", [OTHER, replace(OTHER, fixable=False)], checked=()),))
+    found = statistics(ValidateReport((first, second), summary))
+
+    assert found.summary is summary
+    assert found.rules == (
+        RuleCount("QS001", "c.d", "error", 3, 2),
+        RuleCount("QP101", "a.b", "error", 1, 0),
+        RuleCount("QP101", "a.b", "info", 1, 0),
+    )

@@ -254,12 +254,7 @@ def test_signal_to_noise_of_known_distributions(how, rule, gaussian, laplace):
         assert found == pytest.approx(expected, abs=1.0 if isinstance(how.granularity, PerTensor) else 0.2)
 
 
-SEARCHED = [
-    scheme("int4", Blocked(1, 32)),
-    scheme("int8"),
-    scheme("uint4", PerAxis(0), symmetric=False),
-    NVFP4,
-]
+SEARCHED = [scheme("int4", Blocked(1, 32)), scheme("int8"), scheme("uint4", PerAxis(0), symmetric=False), NVFP4]
 
 
 @pytest.mark.parametrize("how", SEARCHED, ids=str)

@@ -160,8 +160,7 @@ def test_nan_is_endlessly_far_from_numbers_and_near_to_nan() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "roundoff"),
-    [(np.float32, -24), (np.float64, -24), (np.float16, -11), (ml_dtypes.bfloat16, -8)],
+    ("kind", "roundoff"), [(np.float32, -24), (np.float64, -24), (np.float16, -11), (ml_dtypes.bfloat16, -8)]
 )
 def test_a_rounding_is_off_by_half_the_epsilon_of_the_type(kind: type, roundoff: int) -> None:
     assert unit_roundoff(np.dtype(kind)) == 2.0**roundoff

@@ -168,11 +168,7 @@ def test_details_that_nobody_asked_for_are_not_named():
 def test_a_row_whose_names_would_be_cut_is_stacked():
     table = FittedTable("kernel", "nodes", "reads", "bytes")
     table.add_row("__myl_MulAddRelu_0", "node_of_185_output", "", "float32 922 kB")
-    assert shown(table, 40) == [
-        "__myl_MulAddRelu_0",
-        "  nodes node_of_185_output; bytes",
-        "    float32 922 kB",
-    ]
+    assert shown(table, 40) == ["__myl_MulAddRelu_0", "  nodes node_of_185_output; bytes", "    float32 922 kB"]
     assert shown(table, 80)[0].split() == ["kernel", "nodes", "reads", "bytes"]
 
 

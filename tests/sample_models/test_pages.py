@@ -17,11 +17,7 @@ from qdqtool.jobs.validate import validate_model
 PAGES = ROOT / "sample_models" / "pages"
 EXAMPLES = sorted(path.parent.name for path in PAGES.glob("*/model.onnx"))
 WITH_CODES = ["torch_per_tensor", "tripy_quantize_per_channel"]
-LOOSE = {
-    "tensorrt_dequantize": 1 / 127,
-    "tripy_dequantize_per_channel": 0.5e-4,
-    "tripy_dequantize_per_tensor": 0.5e-4,
-}
+LOOSE = {"tensorrt_dequantize": 1 / 127, "tripy_dequantize_per_channel": 0.5e-4, "tripy_dequantize_per_tensor": 0.5e-4}
 
 
 def expected(example: str) -> dict[str, np.ndarray]:

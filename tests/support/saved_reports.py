@@ -217,10 +217,7 @@ IMAGES: Document = {
 }
 """How images became samples."""
 LIMITED: Document = CHECK | {
-    "gates": [
-        *CHECK["gates"],
-        {"name": "min-sqnr", "requires": "at least 30 dB", "passed": True, "detail": "41.25 dB"},
-    ]
+    "gates": [*CHECK["gates"], {"name": "min-sqnr", "requires": "at least 30 dB", "passed": True, "detail": "41.25 dB"}]
 }
 """A check with a limit on the accuracy."""
 BUILD: Document = {

@@ -146,11 +146,7 @@ class _Spool:
 
 
 class OutputWriter(ExitStack):
-    """Collects outputs run by run in temporary files, and writes them at the end. A context manager.
-
-    Attributes:
-        path: The file to write.
-    """
+    """Collects outputs run by run in temporary files, and writes them at the end. A context manager."""
 
     def __init__(self, path: Path) -> None:
         super().__init__()

@@ -106,14 +106,7 @@ class PairError:
     excess: str = ""
 
     def add(self, x: Array, codes: Array, scale: Array, zero_point: Array | None) -> None:
-        """Count one array.
-
-        Args:
-            x: The values that the Q reads.
-            codes: The codes that it makes, of the same shape.
-            scale: Its scale.
-            zero_point: Its zero point, or None.
-        """
+        """Count the values that the Q reads, and the codes of the same shape that it makes of them."""
         granularity = granularity_of(self.entry, scale)
         made = codes.astype(self.fmt.dtype, copy=False)
         y = dequantize(made, scale, granularity, zero_point, output_dtype=FLOAT32)

@@ -54,11 +54,6 @@ class SavedCheck:
 class OutputSinks(ExitStack):
     """Further uses of the outputs of one check. Use it as a context manager: it holds files open.
 
-    Args:
-        options: The options of the check.
-        checks: The outputs of the model.
-        metric: The task metric; None if none is requested.
-
     Attributes:
         saved: The comparison with a file; None without one.
         metric: The task metric; None if none was requested.
@@ -86,14 +81,7 @@ class OutputSinks(ExitStack):
     def add(
         self, sample: Sample, origin: SampleOrigin, outputs: Mapping[str, Array], baseline: Mapping[str, Array]
     ) -> None:
-        """Process the outputs of one run, without padded rows.
-
-        Args:
-            sample: The inputs.
-            origin: Where they come from.
-            outputs: Outputs of the model, by name.
-            baseline: Outputs of the baseline; empty without one.
-        """
+        """Process the outputs of one run, without padded rows."""
         real = {name: sample.without_filler(output) for name, output in outputs.items()}
         saved = self.saved.add(real, origin) if self.saved is not None else {}
         if self._writer is not None:

@@ -60,12 +60,7 @@ def _divided(placement: Placement, nodes: Mapping[_NodeId, NodeView]) -> Iterato
 
 
 def layers_of(plan: QuantPlan, index: ModelIndex) -> tuple[Layer, ...]:
-    """Return the layers of a plan, in the order of the graph.
-
-    Args:
-        plan: A plan from :func:`by_reader`.
-        index: The index of the model that the plan was made for.
-    """
+    """Return the layers of a plan, in the order of the graph."""
     readers = [readers_of(placement, index) for placement in plan]
     groups = _Groups()
     for nodes in readers:

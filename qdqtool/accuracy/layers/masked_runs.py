@@ -164,11 +164,6 @@ class MetricRuns:
     """A task metric on samples with labels, in the session of a masked model.
 
     Samples are read again for each setting, so that any number of samples fits into memory.
-
-    Attributes:
-        measure: The metric.
-        runs: The session of the model.
-        feeds: The samples.
     """
 
     measure: Measure

@@ -12,13 +12,7 @@ from qdqtool.accuracy.layers.layer import nodes_of, readers_of
 from qdqtool.accuracy.layers.layer_runs import secondary_plan
 from qdqtool.accuracy.layers.prediction import SearchState
 from qdqtool.accuracy.search.half_search import DEFAULT_SQNR_DB, HalfRequest, convert_within
-from qdqtool.accuracy.search.steps import (
-    Measurement,
-    Quantized,
-    QuantizeSteps,
-    measure_cost,
-    require_valid,
-)
+from qdqtool.accuracy.search.steps import Measurement, Quantized, QuantizeSteps, measure_cost, require_valid
 from qdqtool.accuracy.task_metrics.request import MetricMeasurement
 from qdqtool.errors import QdqError, UsageError
 from qdqtool.linting.findings import Finding
@@ -129,14 +123,7 @@ def joined(one: Planned, other: Planned, index: ModelIndex) -> Planned:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Candidate:
-    """A quantized model that was not written yet.
-
-    Attributes:
-        planned: The decisions.
-        made: The model.
-        findings: The findings of ``validate``.
-        measured: The measured accuracy.
-    """
+    """A quantized model that was not written yet."""
 
     planned: Planned
     made: Quantized
@@ -186,11 +173,7 @@ class CandidateFactory:
         if half is None or choosing is None or choosing.description.seed is not None or (finite and not loses):
             return self, first
         request = HalfRequest(
-            half=half,
-            limit_db=DEFAULT_SQNR_DB[half],
-            is_default=True,
-            measured=steps.magnitudes,
-            refuse=lambda _: "",
+            half=half, limit_db=DEFAULT_SQNR_DB[half], is_default=True, measured=steps.magnitudes, refuse=lambda _: ""
         )
         data = MeasuringData(feeds=choosing)
         with suppress(QdqError):

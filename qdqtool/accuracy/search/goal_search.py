@@ -13,14 +13,7 @@ from qdqtool.accuracy.layers.prediction import SearchState
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal, worst_db
 from qdqtool.accuracy.search.candidate import Candidate, CandidateFactory
 from qdqtool.accuracy.search.goal import Goal, SearchOutcome, StateMeasurement, find_cheapest, metric_of
-from qdqtool.accuracy.search.goal_report import (
-    CurvePoint,
-    CurveState,
-    FloatLayer,
-    GoalReport,
-    MetricGoal,
-    SearchCurve,
-)
+from qdqtool.accuracy.search.goal_report import CurvePoint, CurveState, FloatLayer, GoalReport, MetricGoal, SearchCurve
 from qdqtool.accuracy.search.metric_goal import MetricLossGoal, refuse_chance
 from qdqtool.accuracy.search.sqnr_goal import SqnrGoal
 from qdqtool.errors import UsageError

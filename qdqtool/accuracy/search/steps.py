@@ -143,12 +143,7 @@ class QuantizeSteps:
         return self.inputs.choosing is None or self.inputs.choosing.description.seed is not None
 
     def carry_out(self, plan: QuantPlan, ranges: Ranges | None) -> Quantized:
-        """Insert a plan into the model, and carry out the steps that follow.
-
-        Args:
-            plan: The pairs.
-            ranges: The ranges that the pairs were planned with; None without ranges.
-        """
+        """Insert a plan that was made with these ranges, if any, and carry out the steps that follow."""
         prepared = self.inputs.prepared
         placed = apply_plan(self.ready, plan, self.weights)
         corrected = correct_biases(placed.model, ModelIndex.of(prepared.model), plan, prepared.means)
@@ -227,11 +222,7 @@ def _rehearsal(plan: QuantPlan, index: ModelIndex, steps: QuantizeSteps) -> tupl
     found = planner_for(steps.recipe, PlanData(ranges=chosen, weights=weights)).plan(index).plan
     # The ranges also decide which nodes become half precision.
     same = steps.recipe.high_precision.half is None or magnitudes_in(ranges) == magnitudes_in(chosen)
-    return None if same and _are_same(plan, found) else (found, chosen)
-
-
-def _are_same(one: QuantPlan, two: QuantPlan) -> bool:
-    return len(one) == len(two) and all(map(_is_same, one, two))
+    return None if same and len(plan) == len(found) and all(map(_is_same, plan, found)) else (found, chosen)
 
 
 def _is_same(one: Placement, two: Placement) -> bool:

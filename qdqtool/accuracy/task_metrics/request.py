@@ -229,11 +229,7 @@ def labelled_for(metric: RequestedMetric, feeds: Feeds) -> Feeds:
 
 @dataclass(slots=True, eq=False)
 class MetricMeasurement:
-    """A task metric on the measurement samples. The float model is run once for all quantized models.
-
-    Attributes:
-        metric: The metric.
-    """
+    """A task metric on the measurement samples. The float model is run once for all quantized models."""
 
     metric: RequestedMetric
     _float: Score | None = None

@@ -7,13 +7,7 @@ import click
 from click.core import ParameterSource
 
 from qdqtool.cli.declared import of_command_line, options_of, values_of
-from qdqtool.cli.options import (
-    emit,
-    model_argument,
-    output_format_option,
-    step_progress,
-    verbosity_options,
-)
+from qdqtool.cli.options import emit, model_argument, output_format_option, step_progress, verbosity_options
 from qdqtool.cli.reports import PRINTED, WRITTEN, reports_option
 from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
 from qdqtool.jobs.options import CheckCommand

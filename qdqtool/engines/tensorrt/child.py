@@ -230,10 +230,7 @@ class _Build:
         return not missing
 
     def _add_profiles(
-        self,
-        builder: "tensorrt.Builder",
-        network: "tensorrt.INetworkDefinition",
-        config: "tensorrt.IBuilderConfig",
+        self, builder: "tensorrt.Builder", network: "tensorrt.INetworkDefinition", config: "tensorrt.IBuilderConfig"
     ) -> bool:
         profiles, shape_inputs = self._request["profiles"], self._shape_inputs(network)
         if not shape_inputs and not any(wanted["shapes"] for wanted in profiles):
@@ -268,11 +265,6 @@ class _Build:
 
 def name_gpus(trt: AheadOfTimeProduct, config: "tensorrt_rtx.IBuilderConfig", targets: list[str]) -> str:
     """Set the GPUs that TensorRT for RTX builds for.
-
-    Args:
-        trt: The module.
-        config: The configuration of the build.
-        targets: Members of ``ComputeCapability``, at least one.
 
     Returns:
         The first target that the builder does not know, or an empty text if it knows all.

@@ -32,11 +32,7 @@ _NORMALIZE_HINT = "`qdqtool normalize MODEL -o OUT.onnx` writes it as QuantizeLi
 _KINDS: tuple[tuple[tuple[str, ...], frozenset[str], str], ...] = (
     (_NORMALIZED, _QONNX, _NORMALIZE_HINT),
     (_QUANTIZED, frozenset(), "quantize with QuantizeLinear and DequantizeLinear nodes"),
-    (
-        (),
-        frozenset({"DequantizeLinear"}),
-        "shift the codes by 128 to int8 with zero point 0: the values stay the same",
-    ),
+    ((), frozenset({"DequantizeLinear"}), "shift the codes by 128 to int8 with zero point 0: the values stay the same"),
     ((), _TRAINING, "it belongs to training: export the model for inference"),
     (
         _NO_TENSORS,

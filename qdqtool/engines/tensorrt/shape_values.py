@@ -30,13 +30,7 @@ _KEEPS_SHAPE = {"Reshape": 1, "Expand": 1, "Resize": 3}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeValues:
-    """Values by input name, as the user gave them.
-
-    Attributes:
-        min: Smallest values.
-        opt: Values to optimize for.
-        max: Largest values.
-    """
+    """Values by input name, as the user gave them."""
 
     min: Shapes = field(default_factory=dict)
     opt: Shapes = field(default_factory=dict)

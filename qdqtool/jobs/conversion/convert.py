@@ -43,13 +43,6 @@ def convert(
         options: The options of each step; default int8 for TensorRT, with an engine.
         progress: Functions that are called for each step, sample and layer.
         page: Returns the page ``report.html`` for the JSON of the report, its file name and the folder with the files.
-
-    Raises:
-        CapabilityError: ONNX Runtime or the builder is absent. The folder is unchanged.
-        ModelError: The model cannot be read. The folder is unchanged.
-        UsageError: The options do not fit each other, the model or the data, or a file is in the way. The folder is
-            unchanged.
-        OutputError: A file cannot be written.
     """
     options, folder = options or ConvertOptions(), Path(output)
     options.validate()

@@ -12,12 +12,7 @@ StepName = Literal["quantize", "validate", "check", "build"]
 State = Literal["passed", "failed", "not reached", "not asked for"]
 Part = Literal["validation data", "held back", "all", "random"]
 STEPS: tuple[StepName, ...] = ("quantize", "validate", "check", "build")
-QUESTION: Mapping[str, Question] = {
-    "quantize": "numbers",
-    "validate": "rules",
-    "check": "numbers",
-    "build": "engine",
-}
+QUESTION: Mapping[str, Question] = {"quantize": "numbers", "validate": "rules", "check": "numbers", "build": "engine"}
 """The question of the verdict that each step answers."""
 
 

@@ -12,11 +12,10 @@ import onnx
 
 from qdqtool.engines.tensorrt.process import signal_name
 from qdqtool.errors import UsageError
-from qdqtool.jobs.reduction.baseline import BaselineCuts
 from qdqtool.jobs.reduction.child import Ended, run_child, run_own
 from qdqtool.jobs.reduction.failure import Failure, Kind, Normalizer
 from qdqtool.jobs.reduction.options import TIMEOUT
-from qdqtool.jobs.reduction.subgraph import store
+from qdqtool.jobs.reduction.subgraph import BaselineCuts, store
 from qdqtool.models.graph.io.load import load_model
 
 OWN = ("build", "check")
@@ -67,12 +66,7 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class OtherCommand:
-    """A command of the user, in which ``{}`` is the path of the model.
-
-    Attributes:
-        words: The command.
-        judged: How the command is judged.
-    """
+    """A command of the user, in which ``{}`` is the path of the model."""
 
     words: tuple[str, ...]
     judged: Judged

@@ -126,11 +126,7 @@ class _Chosen:
 
 @dataclass(slots=True)
 class Repair:
-    """One model that is being fixed.
-
-    Attributes:
-        model: The model with the changes so far.
-    """
+    """One model that is being fixed, with the changes so far."""
 
     model: Model
     source: Source

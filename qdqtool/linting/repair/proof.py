@@ -83,12 +83,7 @@ class Proof:
             return self.outputs
         if self.place is not None:
             return f"the outputs are the same, but {self.place}"
-        weak = (
-            (self.runs, NOT_RUN),
-            (self.varies, NOTHING_VARIES),
-            (self.extremes, EXTREMES),
-            (self.nan, NAN_INPUTS),
-        )
+        weak = ((self.runs, NOT_RUN), (self.varies, NOTHING_VARIES), (self.extremes, EXTREMES), (self.nan, NAN_INPUTS))
         return next((problem for holds, problem in weak if not holds), None)
 
     def words(self, samples: str) -> str:

@@ -6,7 +6,7 @@ from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import format_of
 from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqPair
-from qdqtool.models.graph.index.view import NodeView, Value
+from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
 
 SIGNED_ZERO = Offer(
@@ -64,20 +64,16 @@ class BeforeActivation(Rule):
         """Look for pairs between a weighted operator and an activation, without other readers."""
         for pair in context.qdq.pairs:
             data, uses = pair.quantize.data, pair.dequantize.uses
-            if data is None or len(data.uses) != 1 or len(uses) != 1 or not _is_made_by_product(data):
+            if data is None or len(data.uses) != 1 or len(uses) != 1:
                 continue
-            behind = uses[0].node
-            if ops.traits(behind).fused_behind_products and uses[0].index == 0:
-                assert data.producer is not None
-                message = f"this pair is between {data.producer.op_type} and {behind.op_type}"
-                found = f"{data.producer.op_type}, Q, DQ, {behind.op_type}"
-                expected = f"{data.producer.op_type}, {behind.op_type}, Q, DQ"
+            maker, behind = data.producer, uses[0].node
+            fused = ops.traits(behind).fused_behind_products and uses[0].index == 0
+            if fused and maker is not None and ops.product(maker) is not None:
+                message = f"this pair is between {maker.op_type} and {behind.op_type}"
+                found = f"{maker.op_type}, Q, DQ, {behind.op_type}"
+                expected = f"{maker.op_type}, {behind.op_type}, Q, DQ"
                 fixes = _fixes(pair, behind)
                 yield Fault(message, pair.quantize.node, data, found=found, expected=expected, fixes=fixes)
-
-
-def _is_made_by_product(value: Value) -> bool:
-    return value.producer is not None and ops.product(value.producer) is not None
 
 
 def _fixes(pair: QdqPair, behind: NodeView) -> tuple[Fix, ...]:

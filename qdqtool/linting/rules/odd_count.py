@@ -6,7 +6,8 @@ from math import prod
 from qdqtool.linting.rules.fixes.stored import WIDER, wider_fixes
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.linting.rules.support.words import dims, kind, known
+from qdqtool.linting.rules.support.words import dims, kind
+from qdqtool.models.graph.index.types import static_shape
 from qdqtool.models.targets import Target
 
 FOUR_BIT = frozenset({"int4", "uint4", "float4e2m1"})
@@ -54,7 +55,7 @@ class OddCount(Rule):
             if kind(entry.quantized_type) not in FOUR_BIT or context.qdq.quantizer_of(entry) is not None:
                 continue
             shape = context.data_shape(entry)
-            extents = known(shape)
+            extents = static_shape(shape)
             if shape is None or extents is None:
                 continue
             for found, what in _odd(extents, target):

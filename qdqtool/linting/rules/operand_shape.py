@@ -7,7 +7,8 @@ from functools import partial
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, Shape
-from qdqtool.linting.rules.support.words import dims, known
+from qdqtool.linting.rules.support.words import dims
+from qdqtool.models.graph.index.types import static_shape
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
 
@@ -73,13 +74,7 @@ class OperandShape(Rule):
 
 @dataclass(frozen=True, slots=True)
 class _Misfit:
-    """An input that does not fit its node.
-
-    Attributes:
-        index: Index of the input.
-        found: The value found, in words.
-        expected: The value that the operator needs, in words.
-    """
+    """An input that does not fit its node: its index, and values in words."""
 
     index: int
     found: str
@@ -88,13 +83,7 @@ class _Misfit:
 
 @dataclass(frozen=True, slots=True)
 class _At:
-    """A node, with access to the shapes of its inputs and outputs.
-
-    Attributes:
-        context: The context of the model.
-        node: The node.
-        target: The target that loads the model.
-    """
+    """A node, with access to the shapes of its inputs and outputs."""
 
     context: RuleContext
     node: NodeView
@@ -133,7 +122,7 @@ def _differ(left: int | str | None, right: int | str | None) -> bool:
 
 
 def _elements(shape: Shape) -> int | None:
-    extents = known(shape)
+    extents = static_shape(shape)
     return None if extents is None else math.prod(extents)
 
 

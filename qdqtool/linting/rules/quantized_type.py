@@ -93,14 +93,7 @@ class QuantizedType(Rule):
             fixes = symmetric_fixes(context, entry) if target.family == "tensorrt" else ()
             cause = f"{quantized} {kind_of_data(entry, context.qdq)}"
             yield Fault(
-                message,
-                entry.node,
-                codes,
-                found=quantized,
-                expected=expected,
-                impact=impact,
-                fixes=fixes,
-                cause=cause,
+                message, entry.node, codes, found=quantized, expected=expected, impact=impact, fixes=fixes, cause=cause
             )
 
 

@@ -12,9 +12,10 @@ from qdqtool.linting.rules.support.fix import Draft, Offer, UnfitError
 from qdqtool.linting.rules.support.reach import reachable
 from qdqtool.linting.rules.support.rule import ADVICE, CAUTION, REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.linting.rules.support.words import kind, known, short
+from qdqtool.linting.rules.support.words import kind, short
 from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.types import static_shape
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.targets import Target
 from qdqtool.models.targets import get as get_target
@@ -132,7 +133,7 @@ def _state_type(entry: QdqNode, draft: Draft, opset: int) -> None:
     if opset >= FIRST_OPSET_WITH_BLOCKS:
         draft.set_attribute(entry.node, "output_dtype", fmt.onnx_type)
         return
-    shape = known(entry.scale_shape)
+    shape = static_shape(entry.scale_shape)
     if shape is None:
         raise UnfitError("the shape of its scale is unknown")
     write_zero_point(draft, entry, np.zeros(shape, fmt.dtype))

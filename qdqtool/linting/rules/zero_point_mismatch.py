@@ -9,8 +9,9 @@ from onnx import TensorProto
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import REFUSED, SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext, as_reals
-from qdqtool.linting.rules.support.words import dims, format_of, kind, known, short
+from qdqtool.linting.rules.support.words import dims, format_of, kind, short
 from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.types import static_shape
 from qdqtool.models.targets import Target
 from qdqtool.models.targets import get as get_target
 from qdqtool.numerics.number_format import NumberFormat
@@ -104,7 +105,7 @@ def _shape_faults(context: RuleContext, entry: QdqNode, target: Target) -> Fault
     given, wanted = context.shape(entry.zero_point), entry.scale_shape
     if given is None or wanted is None or given == wanted:
         return
-    zero, scale = known(given), known(wanted)
+    zero, scale = static_shape(given), static_shape(wanted)
     # Every target accepts a scalar together with shape [1]. TensorRT compares only the number of elements.
     if zero is None or scale is None or {zero, scale} == {(), (1,)}:
         return

@@ -7,9 +7,9 @@ from qdqtool.linting.rules.fixes.stored import write_zero_point
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError
 from qdqtool.linting.rules.support.rule import SILENT, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.linting.rules.support.words import known
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.tensorrt_operators import LINEAR
+from qdqtool.models.graph.index.types import static_shape
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.targets import Target
 
@@ -77,7 +77,7 @@ def _share(entry: QdqNode, zero: Value, draft: Draft) -> None:
 
 
 def _write(entry: QdqNode, draft: Draft) -> None:
-    shape = known(entry.scale_shape)
+    shape = static_shape(entry.scale_shape)
     if shape is None:
         raise UnfitError("the shape of the scale is unknown")
     write_zero_point(draft, entry, np.zeros(shape, np.uint8))

@@ -50,12 +50,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class QdqStep:
-    """A Q with the DQ that reads it, or a single node: a DQ of stored codes, or a Q whose codes are read directly.
-
-    Attributes:
-        quantize: The Q, if there is one.
-        dequantize: The DQ, if there is one.
-    """
+    """A Q with the DQ that reads it, or a single node: a DQ of stored codes, or a Q whose codes are read directly."""
 
     quantize: QdqNode | None
     dequantize: QdqNode | None

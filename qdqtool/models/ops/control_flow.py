@@ -2,7 +2,4 @@
 
 from qdqtool.models.ops._traits import Traits
 
-TRAITS = {
-    "If": Traits(index_inputs=(0,)),
-    "Loop": Traits(index_inputs=(0, 1)),
-}
+TRAITS = {"If": Traits(index_inputs=(0,)), "Loop": Traits(index_inputs=(0, 1))}

@@ -12,13 +12,7 @@ ELLIPSIS = "..."
 
 @dataclass(frozen=True, slots=True)
 class Equation:
-    """The equation of an Einsum with two operands; ``...`` counts as one index.
-
-    Attributes:
-        left: Indices of the first operand.
-        right: Indices of the second operand.
-        output: Indices of the result.
-    """
+    """The equation of an Einsum with two operands; ``...`` counts as one index."""
 
     left: tuple[str, ...]
     right: tuple[str, ...]

@@ -10,7 +10,4 @@ from qdqtool.models.ops._traits import MOVING, over_space
 
 _POOLING = replace(MOVING, carries_infinity=False, carries_indices=False, keeps_channels=True, factor_rule=over_space)
 
-TRAITS = {
-    "GlobalMaxPool": replace(_POOLING, keeps_magnitude=False),
-    "MaxPool": _POOLING,
-}
+TRAITS = {"GlobalMaxPool": replace(_POOLING, keeps_magnitude=False), "MaxPool": _POOLING}

@@ -41,5 +41,5 @@ TRAITS = {
         index_inputs=(1,),
         codes=CodePath.PADDED,
         lacks_uint8=True,
-    ),
+    )
 }

@@ -288,8 +288,5 @@ def _new_parameters(model: Model, match: Match, namer: Namer) -> list[Edit]:
 
 def _folded(match: Match) -> FoldedNode:
     return FoldedNode(
-        node=match.norm.label,
-        graph=display(match.norm.scope.path),
-        into=match.node.label,
-        op_type=match.node.op_type,
+        node=match.norm.label, graph=display(match.norm.scope.path), into=match.node.label, op_type=match.node.op_type
     )

@@ -31,11 +31,7 @@ OPSET_WITH_BFLOAT16 = 13
 
 Kind = Literal["input", "output"]
 
-_FLOAT_TYPES = {
-    IoTypes.FP16: TensorProto.FLOAT16,
-    IoTypes.BF16: TensorProto.BFLOAT16,
-    IoTypes.FP32: TensorProto.FLOAT,
-}
+_FLOAT_TYPES = {IoTypes.FP16: TensorProto.FLOAT16, IoTypes.BF16: TensorProto.BFLOAT16, IoTypes.FP32: TensorProto.FLOAT}
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,15 +51,7 @@ def operator_for(bounds: tuple[float, float]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """A Relu or Clip that replaces a Q.
-
-    Attributes:
-        node: The Q.
-        op_type: ``Relu`` or ``Clip``.
-        bounds: The bounds of the operator.
-        tensor: The tensor that it makes.
-        edits: The edits that add it.
-    """
+    """A Relu or Clip that replaces a Q."""
 
     node: NodeView
     op_type: str

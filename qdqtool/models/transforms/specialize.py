@@ -81,9 +81,7 @@ MAX_ROUNDS = 64
 
 
 def specialize(
-    model: Model,
-    input_shapes: Mapping[str, tuple[int, ...]],
-    input_values: Mapping[str, Sequence[float]] | None = None,
+    model: Model, input_shapes: Mapping[str, tuple[int, ...]], input_values: Mapping[str, Sequence[float]] | None = None
 ) -> Transformed[Specialized]:
     """Fix the shapes and values of inputs, and fold results that become constant.
 

@@ -151,7 +151,7 @@ def _array(value: onnx.ValueInfoProto, given: Sequence[float]) -> Array:
     if len(given) not in {1, math.prod(shape)}:
         raise UsageError(
             f"--input-values gives input '{value.name}' {len(given)} values; "
-            f"its shape {list(shape)} has {math.prod(shape)}",
+            f"its shape {list(shape)} has {math.prod(shape)}"
         )
     dtype = _dtype(value)
     for each in given:

@@ -127,17 +127,7 @@ class ClusterCollector(CollectedRanges):
     def chunks(
         self, feeds: Feeds, digests: Sequence[bytes], part: RangesPart, progress: Progress | None = None
     ) -> Iterator[int]:
-        """Run the remaining samples of a part, in the order of the data; yield after each batch.
-
-        Args:
-            feeds: All samples.
-            digests: The digest of each sample, to detect data that changed since it was checked.
-            part: The samples to run.
-            progress: Called for every batch of the part.
-
-        Yields:
-            One past the last sample that is done.
-        """
+        """Run samples like ``RangeCollector.chunks``, and yield after each batch, in the order of the data."""
         job = Job(
             name=uuid.uuid4().hex,
             files=self._place.files,

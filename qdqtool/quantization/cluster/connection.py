@@ -239,8 +239,7 @@ def _wait_for_worker(client: Client, scheduler: str) -> None:
         client.wait_for_workers(1, timeout=CONNECT_SECONDS)
     except TimeoutError:
         raise CapabilityError(
-            f"scheduler {scheduler} has no workers",
-            hint=f"on each machine: `dask worker {scheduler} --nthreads 1`",
+            f"scheduler {scheduler} has no workers", hint=f"on each machine: `dask worker {scheduler} --nthreads 1`"
         ) from None
 
 

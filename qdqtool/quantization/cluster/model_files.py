@@ -27,13 +27,7 @@ _COPIES = "qdqtool-models"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedFile:
-    """One file of a model.
-
-    Attributes:
-        location: Path of the file relative to the folder of the model, with ``/``.
-        size: Size in bytes.
-        sha256: Digest of the file.
-    """
+    """One file of a model, by its path relative to the folder of the model, with ``/``; ``size`` is in bytes."""
 
     location: str
     size: int

@@ -52,14 +52,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Consecutive samples of the data.
-
-    Attributes:
-        start: Number of the first sample.
-        samples: The arrays of each sample, by input.
-        digests: The digest of each sample.
-        held: The numbers of the hold-out samples.
-    """
+    """Consecutive samples of the data, from number ``start``; ``held`` are the numbers of hold-out samples."""
 
     start: int
     samples: Sequence[Mapping[str, Array]]
@@ -74,15 +67,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchRanges:
-    """The ranges of the samples of one batch.
-
-    Attributes:
-        worker: Address of the worker.
-        processor: Processor of the worker.
-        tensors: The range of each tensor.
-        choosing: The ranges without hold-out samples.
-        unreadable: Tensors that could not be read, with the reason.
-    """
+    """The ranges of one batch, with and without hold-out samples; tensors that could not be read, with the reason."""
 
     worker: str
     processor: str
@@ -93,11 +78,7 @@ class BatchRanges:
 
 @dataclass(frozen=True, slots=True)
 class ModelAbsent:
-    """The answer of a worker that does not have the model.
-
-    Attributes:
-        worker: Address of the worker.
-    """
+    """The answer of a worker that does not have the model."""
 
     worker: str
 

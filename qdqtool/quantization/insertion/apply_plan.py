@@ -25,13 +25,7 @@ _NodeId = tuple[ScopePath, tuple[str, ...]]
 
 
 def carry_over(plan: QuantPlan, before: GraphView, after: GraphView) -> QuantPlan:
-    """Return the plan with the tensor uses of the upgraded model.
-
-    Args:
-        plan: A plan for ``before``.
-        before: The model before the upgrade.
-        after: The same model at a higher opset.
-    """
+    """Return a plan for a model with the tensor uses of the same model at a higher opset."""
     kept = {(node.scope.path, node.key) for node in before.nodes()}
     placements = (replace(place, slot=_carried(place.slot, before, after, kept)) for place in plan)
     return QuantPlan(tuple(placements))

@@ -54,11 +54,7 @@ def _take_alpha(value: float | str) -> float | str | None:
 
 
 _ALPHA = Kind(
-    form="text",
-    keyword='float | Literal["auto", "off"]',
-    metavar="auto|off|ALPHA",
-    read=_read_alpha,
-    take=_take_alpha,
+    form="text", keyword='float | Literal["auto", "off"]', metavar="auto|off|ALPHA", read=_read_alpha, take=_take_alpha
 )
 
 
@@ -76,10 +72,7 @@ class Preparation:
     """
 
     equalize: bool = option(
-        True,
-        "Equalize the ranges of channels between layers, if this provably changes no result.",
-        SWITCH,
-        section=HOW,
+        True, "Equalize the ranges of channels between layers, if this provably changes no result.", SWITCH, section=HOW
     )
     bias_correction: bool = option(
         True,
@@ -203,10 +196,7 @@ class RecipeOptions:
         section=HOW,
     )
     percentile: float | None = option(
-        None,
-        "percentile: percentage of the values that are not clipped.  [default: 99.99]",
-        number("P"),
-        section=HOW,
+        None, "percentile: percentage of the values that are not clipped.  [default: 99.99]", number("P"), section=HOW
     )
     target: str = option(
         "tensorrt",

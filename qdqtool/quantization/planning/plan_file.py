@@ -214,10 +214,6 @@ def encode_plan(plan: QuantPlan, model_sha256: str | None = None) -> bytes:
 
     Scales are written so that reading them gives the same bits. Consumers are named by their first output. Codes that
     were chosen with data are not stored; :data:`SCALES_ONLY` is then added to the ``reason`` of the weight.
-
-    Args:
-        plan: The plan.
-        model_sha256: Digest of the model that the plan was made for.
     """
     known = {"model_sha256": model_sha256} if model_sha256 is not None else {}
     document = {"schema_version": SCHEMA_VERSION, **known, "tensors": [_entry(placement) for placement in plan]}

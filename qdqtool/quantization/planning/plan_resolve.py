@@ -40,12 +40,7 @@ class _Match:
 
 @dataclass(frozen=True, slots=True)
 class FilePlanner:
-    """Makes plans from a plan file.
-
-    Attributes:
-        file: The decoded plan file.
-        folder: The folder to which array references are relative.
-    """
+    """Makes plans from a plan file; array references are relative to the folder."""
 
     file: PlanFile
     folder: Path
@@ -195,15 +190,11 @@ def _params(entry: PlanEntry, value: Value, types: TensorTypes, folder: Path) ->
     if entry.zero_point is not None:
         codes = read_numbers(entry.zero_point, folder, f"zero_point of tensor '{value.name}'")
         zero_point = _codes(codes, fmt, scale.shape)
-    if np.any(scale.astype(np.float64) < 0) and not _is_stored(value):
+    if np.any(scale.astype(np.float64) < 0) and not value.is_stored:
         raise ArgumentError("a scale is negative, but only stored weights may have negative scales")
     symmetric = zero_point is None or not zero_point.astype(np.float32).any()
     scheme = QuantScheme(fmt, granularity, symmetric, stored.scheme)
     return QuantParams(scheme, scale, zero_point, stored.params)
-
-
-def _is_stored(value: Value) -> bool:
-    return value.initializer is not None or (value.producer is not None and value.producer.is_op("Constant"))
 
 
 def _granularity(entry: PlanEntry, scale: Array, rank: int | None) -> Granularity:

@@ -173,13 +173,7 @@ class WeightPlanner:
 
 @dataclass(frozen=True, slots=True)
 class GivenPlanner:
-    """Makes plans from given ranges, and from given scales of constants if they fit.
-
-    Attributes:
-        base: The planner that derives all other scales.
-        given: The ranges and scales of the other tool.
-        high_precision: The type of float nodes in the written model.
-    """
+    """Makes plans from given ranges, and from given scales of constants if they fit."""
 
     base: Planner
     given: GivenRanges

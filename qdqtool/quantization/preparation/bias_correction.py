@@ -132,12 +132,6 @@ def correct_biases(quantized: Model, before: ModelIndex, plan: QuantPlan, means:
     A Conv or Gemm without a bias gets one. For a MatMul, the stored vector of a following Add is corrected; without
     such an Add, nothing is corrected. A bias also stays unchanged if the mean of an input is unknown.
 
-    Args:
-        quantized: The model with its pairs; it is not changed.
-        before: The index of the float model for which the plan was made.
-        plan: The pairs.
-        means: The means of the float model.
-
     Returns:
         The model, with the labels of the products whose bias was corrected.
     """
@@ -156,13 +150,7 @@ def correct_biases(quantized: Model, before: ModelIndex, plan: QuantPlan, means:
 
 
 def switched_biases(before: ModelIndex, plan: QuantPlan, means: Means) -> tuple[SwitchedBias, ...]:
-    """Return the biases that :func:`correct_biases` corrects, for a model in which each pair can be switched off.
-
-    Args:
-        before: The index of the float model for which the plan was made.
-        plan: The pairs.
-        means: The means of the float model.
-    """
+    """Return the biases that :func:`correct_biases` corrects, for a model in which each pair can be switched off."""
     numbers = {placement: number for number, placement in enumerate(plan)}
     found: dict[tuple[NodeView, int], SwitchedBias] = {}
     for site, placement, mean in _planned(before, plan, means):
@@ -253,7 +241,4 @@ def _corrected(site: _Site, shift: Factors, namer: Namer, constants: Constants) 
     after: Array = -shift if old is None else old.astype(np.float64) - shift
     name = namer.tensor(f"{holder.input_name(site.index) or site.weight.tensor.name + '_bias'}_corrected")
     tensor = make_tensor(name, after, (stored or site.weight.tensor).data_type)
-    return [
-        AddInitializer(holder.scope.path, tensor),
-        SetInput(holder.scope.path, holder.key, site.index, name),
-    ]
+    return [AddInitializer(holder.scope.path, tensor), SetInput(holder.scope.path, holder.key, site.index, name)]

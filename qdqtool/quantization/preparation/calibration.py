@@ -22,13 +22,7 @@ from qdqtool.quantization.ranges.checkpoint import RangesCheckpoint
 from qdqtool.quantization.ranges.collector import CollectedRanges, RangeCollector
 from qdqtool.quantization.ranges.method_choice import ModelTrial, encode_choice, encode_dominant
 from qdqtool.quantization.ranges.shard import Shard
-from qdqtool.quantization.ranges.types import (
-    CalibrationRecord,
-    PreparationStep,
-    Ranges,
-    RangesPart,
-    TensorKey,
-)
+from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep, Ranges, RangesPart, TensorKey
 from qdqtool.quantization.statistics.channel_statistics import product_inputs
 from qdqtool.quantization.statistics.float_runs import FloatRuns
 from qdqtool.samples.feeds import Feeds, Progress
@@ -59,12 +53,7 @@ class CalibrationScope:
 
 @dataclass(frozen=True, slots=True)
 class CalibrationSamples:
-    """Calibration data.
-
-    Attributes:
-        feeds: The samples.
-        digests: The digest of each sample.
-    """
+    """Calibration data."""
 
     feeds: Feeds
     digests: Sequence[bytes]
@@ -78,13 +67,6 @@ def fold_samples(
     progress: Progress | None,
 ) -> tuple[Ranges, int]:
     """Run the remaining samples of ``scope``.
-
-    Args:
-        collector: Collects the ranges; it is empty.
-        record: The record of the calibration.
-        samples: All samples.
-        scope: The samples to run, and the file for partial results.
-        progress: Called for every sample.
 
     Raises:
         UsageError: As :meth:`Collector.chunks`; or the file has partial results of another calibration.

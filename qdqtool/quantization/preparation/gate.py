@@ -40,11 +40,7 @@ def gate_limit(model: Model) -> float:
 
 
 class PreparationGate:
-    """Compares changed models with the given model. Both run in the same way, so only the change makes a difference.
-
-    Attributes:
-        limit: The largest difference that is allowed.
-    """
+    """Compares changed models with the given model. Both run in the same way, so only the change makes a difference."""
 
     def __init__(self, given: Model, feeds: Feeds, runs: FloatRuns) -> None:
         self._given = given

@@ -45,12 +45,7 @@ class Prepared:
     means: Means = field(default_factory=dict)
 
 
-def prepare(
-    model: Model,
-    feeds: Feeds,
-    runs: FloatRuns,
-    request: StepRequest | None = None,
-) -> Prepared:
+def prepare(model: Model, feeds: Feeds, runs: FloatRuns, request: StepRequest | None = None) -> Prepared:
     """Carry out the requested steps; a step that changes an output on the data by more than rounding is left out.
 
     Few samples prove this: a step changes the same weights for every sample, so more samples would show the same. Steps

@@ -207,11 +207,7 @@ factors, to become as large as other channels. Weights with such factors lose pr
 
 
 class RescalingStep(PreparationMethod):
-    """A step that moves factors through the rescaling points of one kind.
-
-    Attributes:
-        kind: The kind of rescaling points.
-    """
+    """A step that moves factors through the rescaling points of one kind."""
 
     rescales_tensors = True
     refused_parameters = encode_factors({})

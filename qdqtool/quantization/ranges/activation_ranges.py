@@ -197,8 +197,5 @@ def _histogram(seen: TensorRange, chosen: float) -> MagnitudeHistogram | None:
     if found is None:
         return MagnitudeHistogram(bin_width=0.0, counts="", zeros=seen.histogram.zeros, beyond=0)
     return MagnitudeHistogram(
-        bin_width=found.bin_width,
-        counts=encode_counts(found.counts),
-        zeros=seen.histogram.zeros,
-        beyond=found.beyond,
+        bin_width=found.bin_width, counts=encode_counts(found.counts), zeros=seen.histogram.zeros, beyond=found.beyond
     )

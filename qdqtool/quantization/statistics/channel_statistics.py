@@ -66,12 +66,7 @@ def folded_peaks(peaks: Factors, repeat: int) -> Factors:
 
 
 class ChannelData:
-    """Statistics of the inputs of products with constant weights, measured in one pass at the first request.
-
-    Attributes:
-        feeds: The samples.
-        runs: The runs of the float model.
-    """
+    """Statistics of the inputs of products with constant weights, measured in one pass at the first request."""
 
     def __init__(self, feeds: Feeds, runs: FloatRuns) -> None:
         self.feeds = feeds

@@ -142,12 +142,6 @@ def run_sample(
 ) -> Mapping[str, Array]:
     """Run one sample.
 
-    Args:
-        runner: The session.
-        sample: The inputs.
-        number: Position of the sample in ``feeds``, for the message.
-        feeds: The data that the sample comes from.
-
     Raises:
         UsageError: A node fails on the sample.
     """

@@ -36,12 +36,7 @@ Known = dict[str, Array]
 
 @dataclass(slots=True, eq=False)
 class SamplePair:
-    """The tensors of one sample in both models; both are the same mapping as long as nothing differs.
-
-    Attributes:
-        exact: Tensors in the float model.
-        rounded: Tensors in the copy.
-    """
+    """The tensors of one sample in both models; both are the same mapping as long as nothing differs."""
 
     exact: Known
     rounded: Known

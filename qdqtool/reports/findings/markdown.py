@@ -6,15 +6,7 @@ from qdqtool.errors import escape
 from qdqtool.linting import rules
 from qdqtool.linting.findings import Finding
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
-from qdqtool.reports.finding_words import (
-    CheckedModel,
-    command_of,
-    counts,
-    diagnosis,
-    fix_of,
-    place,
-    worst_first,
-)
+from qdqtool.reports.finding_words import CheckedModel, command_of, counts, diagnosis, fix_of, place, worst_first
 
 SHOWN = 200
 """Largest number of findings in the table; the summary page of a CI job holds 1 MiB."""

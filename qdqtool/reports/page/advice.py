@@ -125,10 +125,7 @@ def noisy_layers(story: Story, files: Files) -> Iterator[Step]:
     fact = f"Output {found[0]} keeps {found[1]:.2f} dB{bracketed(found[2])}"
     if asked is not None:
         words = ("--min-sqnr", f"{asked + (asked - found[1]):.4g}")
-        yield Step(
-            f"{fact}; {asked:g} dB was the target on other samples. To raise it:",
-            files.quantize(*words),
-        )
+        yield Step(f"{fact}; {asked:g} dB was the target on other samples. To raise it:", files.quantize(*words))
         return
     yield from _layers(story, files, fact)
 

@@ -26,12 +26,7 @@ Compared = tuple[Cell, Cell, Cell]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One value of both models.
-
-    Attributes:
-        name: Its name.
-        values: The value of each model, and the difference.
-    """
+    """One value of both models, and the difference."""
 
     name: str
     values: Compared

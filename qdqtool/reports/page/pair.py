@@ -40,12 +40,7 @@ class JudgedModel:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two models that are compared.
-
-    Attributes:
-        a: The first model.
-        b: The model that it is compared with.
-    """
+    """Two models that are compared."""
 
     a: JudgedModel
     b: JudgedModel

@@ -48,10 +48,7 @@ def judge(story: Story) -> Verdict:
     converted = any(isinstance(each.content, ConversionReport) for each in story.reports)
     reports = [(each.source, each.content) for each in story.reports if not isinstance(each.content, ValidateReport)]
     judged = [
-        *verdict.judge(
-            [*reports, *_validated(story)],
-            "--check-min-sqnr" if converted else "--min-sqnr",
-        ),
+        *verdict.judge([*reports, *_validated(story)], "--check-min-sqnr" if converted else "--min-sqnr"),
         *(judgement for report in story.reports for judgement in _of_command(report)),
     ]
     # Nobody should deploy a model whose numbers were not compared.
@@ -152,13 +149,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """The accuracy of outputs from one report, the worst output first.
-
-    Attributes:
-        caption: The data on which they were measured.
-        bars: The outputs.
-        others: How many further outputs the report has.
-    """
+    """The accuracy of outputs from one report, the worst first; ``others`` counts the outputs that are left out."""
 
     caption: str
     bars: tuple[Bar, ...]

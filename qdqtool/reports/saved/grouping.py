@@ -32,13 +32,7 @@ _Unit = tuple[SavedReport, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Anchor:
-    """A report that describes a whole model.
-
-    Attributes:
-        quantized: The quantized model, with its digests.
-        original: The float model.
-        quantize: The report of ``quantize``.
-    """
+    """A report that describes a whole model."""
 
     quantized: Claim
     original: Claim

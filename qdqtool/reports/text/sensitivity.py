@@ -8,14 +8,7 @@ from rich.text import Text
 
 from qdqtool.accuracy.checking.report import BoundaryResult, OutputResult
 from qdqtool.accuracy.checking.sample_errors import is_outlier
-from qdqtool.accuracy.report import (
-    BlamedLayer,
-    BlameReport,
-    MetricEffect,
-    NoiseCause,
-    SampleDistribution,
-    WorstSample,
-)
+from qdqtool.accuracy.report import BlamedLayer, BlameReport, MetricEffect, NoiseCause, SampleDistribution, WorstSample
 from qdqtool.errors import escape, plural
 from qdqtool.jobs.sensitivity_report import NodeEffect, SensitivityReport
 from qdqtool.quantization.report import TensorAccuracy

@@ -36,14 +36,7 @@ def accepts(path: Path) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class NpzSamples:
-    """The samples of one file.
-
-    Attributes:
-        path: The file.
-        columns: One column for each input.
-        count: Number of runs that the rows of the file make.
-        labels: The labels, if they were requested.
-    """
+    """The samples of one file."""
 
     path: Path
     columns: tuple[StoredColumn, ...]

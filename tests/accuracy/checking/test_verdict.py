@@ -12,14 +12,7 @@ from support.small import make_model
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.checking.reference_run import CheckJob, Evidence
-from qdqtool.accuracy.checking.report import (
-    CheckReport,
-    GateResult,
-    KnownFault,
-    NotObserved,
-    OutputResult,
-    WorstOutput,
-)
+from qdqtool.accuracy.checking.report import CheckReport, GateResult, KnownFault, NotObserved, OutputResult, WorstOutput
 from qdqtool.accuracy.checking.sample_errors import SampleOrigin
 from qdqtool.accuracy.checking.verdict import verdict
 from qdqtool.accuracy.checking.worst_output import worst_output

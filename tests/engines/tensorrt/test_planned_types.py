@@ -9,13 +9,7 @@ from onnx import TensorProto, helper
 from support.engine_models import FP8, IMAGE, INT4, INT8, ROWS, Net, branches, conv, in_a_function, matmul
 from support.qdq import constant, text_model
 
-from qdqtool.engines.tensorrt.planned_types import (
-    PlannedNode,
-    planned_nodes,
-    quantized_share,
-    quantized_types,
-    work_of,
-)
+from qdqtool.engines.tensorrt.planned_types import PlannedNode, planned_nodes, quantized_share, quantized_types, work_of
 from qdqtool.models.graph.model import Model
 from qdqtool.models.report import Work
 

@@ -386,12 +386,7 @@ CASES = {
     "conv, per-axis activation": (lambda: conv(x_axis=1), "int8", "float32", "more than one scale"),
     "conv, weight only": (lambda: conv(quantize_x=False), INT8_ONLY, "float32", "only its weight"),
     "conv, activation only": (lambda: conv(quantize_w=False), "int8", "float32", "only one of its two operands"),
-    "conv transpose": (
-        lambda: conv(op_type="ConvTranspose", axis=None),
-        "int8",
-        "float32",
-        "always runs in float",
-    ),
+    "conv transpose": (lambda: conv(op_type="ConvTranspose", axis=None), "int8", "float32", "always runs in float"),
     "gemm": (lambda: matmul(op_type="Gemm"), "int8", "int8", ""),
     "gemm, transposed": (lambda: matmul(op_type="Gemm", transB=1, axis=0), "int8", "int8", ""),
     "gemm, wrong axis": (lambda: matmul(op_type="Gemm", transB=1, axis=1), "int8", "float32", "along axis 1"),

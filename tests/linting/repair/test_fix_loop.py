@@ -469,12 +469,7 @@ class TestAlternatives:
             ([("unsafe", 1)], "UNSAFE", ("unsafe", "unsafe 1"), []),
             ([("safe", "unfit")], "SAFE", None, ["safe unfit: k is unfit"]),
             ([("safe", "unfit"), ("safe", 1)], "SAFE", ("safe", "safe 1"), []),
-            (
-                [("safe", 2), ("safe", 1)],
-                "SAFE",
-                ("safe", "safe 1"),
-                ["safe 2: output 't1' differs on sample 0"],
-            ),
+            ([("safe", 2), ("safe", 1)], "SAFE", ("safe", "safe 1"), ["safe 2: output 't1' differs on sample 0"]),
             ([("unsafe", 2), ("safe", 1)], "SAFE", None, [f"unsafe 2: {NEEDS_UNSAFE}"]),
             (
                 [("safe", 2), ("unsafe", 2)],

@@ -405,10 +405,7 @@ CLIP = """<ir_version: 10, opset_import: ["": 21]> g (float[4] x) => (float[4] y
             "b = Clip (x, m, l) s = ReduceMax (x) t = ReduceMin (x) u = Add (s, t) n = IsNaN (u) a = Where (n, m, b)",
             EXTREMES,
         ),
-        (
-            "b = Clip (x, m, l) t = Add (x, x) i = IsInf (t) j = IsInf (x) k = Xor (i, j) a = Where (k, m, b)",
-            EXTREMES,
-        ),
+        ("b = Clip (x, m, l) t = Add (x, x) i = IsInf (t) j = IsInf (x) k = Xor (i, j) a = Where (k, m, b)", EXTREMES),
     ],
 )
 def test_a_difference_on_special_inputs_alone_is_seen(clip: str, problem: str | None) -> None:
@@ -427,8 +424,7 @@ NARROW = """<ir_version: 10, opset_import: ["": 21]> g (float[4] x) => (float[4]
 
 
 @pytest.mark.parametrize(
-    ("is_open", "varies", "refusal"),
-    [(True, True, []), (False, True, [NAN_INPUTS]), (True, False, [NOTHING_VARIES])],
+    ("is_open", "varies", "refusal"), [(True, True, []), (False, True, [NAN_INPUTS]), (True, False, [NOTHING_VARIES])]
 )
 def test_only_a_fix_that_may_change_nan_is_safe_although_nan_changes(
     is_open: bool, varies: bool, refusal: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,7 +1,7 @@
 """The rules against the real judges: the parser and builder of TensorRT for RTX, ONNX Runtime, onnx's checker.
 
 A model has a finding with effect ``refused`` exactly when the judge refuses it. Asked of every example of every rule,
-with all rules at work: an example may be refused for one reason only, and a VALID one for none.
+each model once, with all rules at work: an example may be refused for one reason only, and a VALID one for none.
 """
 
 import onnx
@@ -14,11 +14,11 @@ from qdqtool.linting.rules import Example, RuleContext
 from qdqtool.models import targets
 from qdqtool.models.graph.model import Model
 
-EXAMPLES = [
-    pytest.param(example, id=f"{rule.code}-{example.title}")
+EXAMPLES = {
+    (example.text, example.compute_capabilities): pytest.param(example, id=f"{rule.code}-{example.title}")
     for rule in rules.catalogue()
     for example in (*rule.VALID, *rule.INVALID)
-]
+}.values()
 
 NEVER_CHECKED_BY_ONNX = {"QA203", "QA205", "QA206", "QA207", "QA208", "QS003", "QS014"}
 """Rules of the specification's text about shapes, which onnx's checker does not look at."""

@@ -175,12 +175,7 @@ def test_a_range_without_most_values_of_an_operator_is_reported(body: str, scale
         ("d = DequantizeLinear (c, t) a = MatMul (d, w)", 0.05, 0, "uint8"),
         ("a = Tanh (x)", 0.01, -128, "int8"),
         # Scores of a detector, nearly all of them negative, and what nothing is known of.
-        (
-            "d = DequantizeLinear (c, t) m = MatMul (d, w) a = Add (m, b)",
-            0.5,
-            127,
-            "int8",
-        ),
+        ("d = DequantizeLinear (c, t) m = MatMul (d, w) a = Add (m, b)", 0.5, 127, "int8"),
         ("a = LayerNormalization (x, b)", 0.01, 127, "int8"),
         ("a = Clip (x)", 0.01, 127, "int8"),
         ("a = LogSoftmax (x)", 0.01, 127, "int8"),

@@ -382,7 +382,7 @@ NAMED_ELSEWHERE = {
     "models/transforms/specialize_branches": "writes such a node",
     "models/transforms/strip_edits": "writes such a node",
     "models/transforms/taps": "writes such a node",
-    "quantization/insertion/fused_qkv": "how exporters cut a projection in three",
+    "quantization/insertion/split_qkv": "how exporters cut a projection in three",
     "quantization/planning/placement/weight_only": "a table of embeddings",
     "samples/noise": "which dimensions a model computes",
 }

@@ -121,13 +121,7 @@ def test_nested_calls_give_one_tap_for_each_way_in() -> None:
     assert len(taps) == 5
     results = run(tapped.model, {"x": np.array([3.0, 5.0], np.float32)})
     # Inner(u) = 1 - u flips between 3, 5 and -2, -4; t = -u
-    expected = {
-        ("a", "r"): [-3, -5],
-        ("a", "q"): [2, 4],
-        ("b",): [-3, -5],
-        ("y", "r"): [2, 4],
-        ("y", "q"): [-3, -5],
-    }
+    expected = {("a", "r"): [-3, -5], ("a", "q"): [2, 4], ("b",): [-3, -5], ("y", "r"): [2, 4], ("y", "q"): [-3, -5]}
     assert all(hop.is_call for tap in taps for hop in tap.hops)
     assert {tuple(hop.label for hop in tap.hops): results[tap.output].tolist() for tap in taps} == expected
 

@@ -2,9 +2,12 @@
 
 import json
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from support.command import qdqtool
 from support.half import casts_behind_a_dq, require_valid, types_of
@@ -25,14 +28,20 @@ from qdqtool.jobs.validate import validate_model
 from qdqtool.models.graph.io.metadata import HIGH_PRECISION_KEY
 from qdqtool.models.graph.model import Model
 from qdqtool.models.options import HalfType, WeightStorage
+from qdqtool.numerics import formats
+from qdqtool.numerics.granularity import PerTensor
+from qdqtool.numerics.scheme import QuantParams, QuantScheme
 from qdqtool.quantization.planning.existing_pairs import settle_model
 from qdqtool.quantization.planning.high_precision import (
+    as_stored,
     high_precision_note,
     known_magnitudes,
     lower,
     measure_magnitudes,
     ready_for,
     resolved,
+    round_given,
+    rule_for,
 )
 from qdqtool.quantization.planning.options import HighPrecision
 from qdqtool.quantization.planning.recipe import Recipe
@@ -448,3 +457,54 @@ def test_of_data_and_ranges_the_larger_magnitude_counts():
     assert found(None, ranges) == seen
     assert found(data, None) == {"x": 0.5, "n": 0.5, "y": 1.0}
     assert found(None, None) == {}
+
+
+FP16, FP32 = HighPrecision.FP16, HighPrecision.FP32
+HALF, SINGLE, BRAIN = (np.dtype(each) for each in (np.float16, np.float32, ml_dtypes.bfloat16))
+INT8 = QuantScheme(formats.get("int8"), PerTensor())
+
+
+@pytest.mark.parametrize(
+    ("elem_type", "of_fp32", "of_fp16", "of_bf16"),
+    [
+        (TensorProto.FLOAT, SINGLE, HALF, BRAIN),
+        (TensorProto.FLOAT16, HALF, HALF, HALF),
+        (TensorProto.BFLOAT16, BRAIN, BRAIN, BRAIN),
+    ],
+)
+def test_scales_are_derived_in_the_type_that_will_be_written(elem_type, of_fp32, of_fp16, of_bf16):
+    rules = [rule_for(elem_type, high_precision) for high_precision in (FP32, FP16, HighPrecision.BF16)]
+    assert [rule.dtype for rule in rules] == [of_fp32, of_fp16, of_bf16]
+    assert all(rule.narrow_range and not rule.either_sign for rule in rules)
+
+
+@pytest.mark.parametrize(
+    ("given", "elem_type", "dtype"),
+    [
+        (HALF, TensorProto.FLOAT, SINGLE),
+        (BRAIN, TensorProto.FLOAT, SINGLE),
+        (HALF, TensorProto.FLOAT16, HALF),
+        (SINGLE, TensorProto.FLOAT, SINGLE),
+        (SINGLE, TensorProto.FLOAT16, SINGLE),
+    ],
+)
+def test_only_scales_in_half_precision_are_widened_to_the_type_of_the_tensor(given, elem_type, dtype):
+    scale = np.array(0.1, given)
+    found = as_stored(QuantParams(INT8, scale), elem_type)
+    assert found.scale.dtype == dtype
+    assert float(found.scale) == float(scale)
+
+
+@given(st.floats(2.0**-14, 60000.0, width=32))
+def test_given_scales_take_values_of_float16_where_nodes_become_float16(scale):
+    given_scale = np.array([scale], np.float32)
+    half = round_given(given_scale, SINGLE, FP16)
+    assert half.dtype == SINGLE
+    assert half.tolist() == given_scale.astype(np.float16).astype(np.float32).tolist()
+    assert round_given(given_scale, SINGLE, FP32).tolist() == [scale]
+    assert round_given(given_scale, HALF, FP16).dtype == HALF
+
+
+def test_tensors_of_bfloat16_stay_what_they_are():
+    small = np.array([1e-20, 0.1, 1e20], np.float32)
+    assert round_given(small, BRAIN, FP16).tolist() == small.astype(ml_dtypes.bfloat16).tolist()

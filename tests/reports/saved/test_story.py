@@ -42,10 +42,7 @@ def test_paths_of_the_same_file(first: str, second: str, same: bool):
 @pytest.mark.parametrize(
     ("documents", "message"),
     [
-        (
-            {"a": CHECK, "b": QUANTIZE | {"output": "other.onnx"}},
-            "the quantized model is net.int8.onnx in a.json, but",
-        ),
+        ({"a": CHECK, "b": QUANTIZE | {"output": "other.onnx"}}, "the quantized model is net.int8.onnx in a.json, but"),
         ({"a": CHECK, "b": SENSITIVITY | {"model": "other.onnx"}}, "the float model is net.onnx in a.json, but other"),
         ({"a": CHECK | {"model": "x/net.int8.onnx"}, "b": QUANTIZE}, "the quantized model is x/net.int8"),
         (

@@ -27,9 +27,7 @@ from qdqtool.reports.schemas import schema_names, schema_text
 from qdqtool.reports.text import RENDERERS
 
 STORED = ROOT / "qdqtool" / "reports" / "schemas"
-CONTENT = {
-    "qdqtool/quantization/ranges/file.py": "qdqtool/quantization/ranges/file_content.py",
-}
+CONTENT = {"qdqtool/quantization/ranges/file.py": "qdqtool/quantization/ranges/file_content.py"}
 """Where the type of a file stands that another module writes."""
 WITHOUT_VERSION = {"qdqtool/linting/settings.py"}
 FAILURE = {"schema_version": 1, "error": {"message": "m", "hint": None, "exit_code": 2}}

@@ -98,10 +98,7 @@ def test_a_signature_is_named_beside_the_manifest():
 def test_the_head_names_backend_targets_and_shapes():
     head = lines(
         specialized=Specialized(input_shapes={"x": (1, 3)}, nodes_before=9, nodes_after=7),
-        profiles=(
-            InputProfile("a", (1, 3), (1, 3), (1, 3)),
-            InputProfile("b", (1, 3), (4, 3), (8, 3)),
-        ),
+        profiles=(InputProfile("a", (1, 3), (1, 3), (1, 3)), InputProfile("b", (1, 3), (4, 3), (8, 3))),
         shape_values=(InputProfile("n", (1, -1), (1, -1), (1, -1)),),
         findings=Summary(warnings=1, infos=2),
         skipped=("validate",),
@@ -130,9 +127,7 @@ def test_planned_types_are_compared_with_actual_ones():
     text = lines()
     assert "1 of 2 planned int8 nodes run in int8 kernels" in text
     assert ["int8", "float32", "Conv", "1"] in cells("\n".join(text))
-    assert [line for line in text if "->" in line] == [
-        "  c2 in then (Conv): int8 -> float32, no kernel takes axis 1",
-    ]
+    assert [line for line in text if "->" in line] == ["  c2 in then (Conv): int8 -> float32, no kernel takes axis 1"]
 
 
 def test_many_fallbacks_are_counted():

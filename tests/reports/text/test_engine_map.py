@@ -7,13 +7,7 @@ from support.pictures import preprocessing
 from support.printed import cells, printed
 
 from qdqtool.engines.build.engine_map import EngineMap, Products, map_kernels
-from qdqtool.engines.build.report import (
-    Conversion,
-    Conversions,
-    PlanEdit,
-    SharedEntry,
-    UnknownConversion,
-)
+from qdqtool.engines.build.report import Conversion, Conversions, PlanEdit, SharedEntry, UnknownConversion
 from qdqtool.models.report import Work
 from qdqtool.reports.text.engine_map import render
 from qdqtool.samples.calibration_note import CalibrationNote

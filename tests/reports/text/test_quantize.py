@@ -221,10 +221,7 @@ def test_a_problem_is_said_and_escaped():
         (output(None, exact=True), "equal"),
         (output(None, finite=False), "NaN or infinity where the float model has none"),
         (output(None), "the float output is zero everywhere, but this output is not"),
-        (
-            output(None, other_shapes=1),
-            "not compared; the shape differs from the float model's in 1 sample",
-        ),
+        (output(None, other_shapes=1), "not compared; the shape differs from the float model's in 1 sample"),
         (output(float_nonfinite=2), "31.2 dB; NaN or infinite in the float model: 2 elements"),
     ],
 )
@@ -285,8 +282,7 @@ def test_many_layers_are_listed_on_request():
 
 
 @pytest.mark.parametrize(
-    ("worst", "told"),
-    [(None, "has no noise"), (float("-inf"), "is NaN or infinite somewhere"), (1.26, "keeps 1.3 dB")],
+    ("worst", "told"), [(None, "has no noise"), (float("-inf"), "is NaN or infinite somewhere"), (1.26, "keeps 1.3 dB")]
 )
 def test_the_accuracy_without_layers_in_float(worst: float | None, told: str):
     assert f"with all quantized the worst output {told}\n" in printed(print_goal, goal(worst=worst))

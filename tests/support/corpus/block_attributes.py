@@ -30,9 +30,6 @@ def _activation(size: int, scale: tuple[int, ...], shape: list[int], axis: int) 
 
 
 def _weight(size: int, scale: tuple[int, ...]) -> onnx.ModelProto:
-    nodes = [
-        node("DequantizeLinear", ["w", "s", "z"], "d", axis=1, block_size=size),
-        node("MatMul", ["x", "d"], "y"),
-    ]
+    nodes = [node("DequantizeLinear", ["w", "s", "z"], "d", axis=1, block_size=size), node("MatMul", ["x", "d"], "y")]
     stored = [*_parameters(scale), tensor("w", np.ones((4, 4)), T.INT8)]
     return graph_model(nodes, [("x", T.FLOAT, [1, 4])], [("y", T.FLOAT, [1, 4])], stored)

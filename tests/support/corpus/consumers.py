@@ -60,11 +60,7 @@ def _product(op_type: str, weight: int, activation: int | None, axis: int | None
 
 
 def _activations(left: int, right: int) -> onnx.ModelProto:
-    nodes = [
-        *pair("a", "ad", zero_point="az"),
-        *pair("b", "bd", zero_point="bz"),
-        node("MatMul", ["ad", "bd"], "y"),
-    ]
+    nodes = [*pair("a", "ad", zero_point="az"), *pair("b", "bd", zero_point="bz"), node("MatMul", ["ad", "bd"], "y")]
     square = [8, 8]
     stored = [SCALE, tensor("az", 0, left), tensor("bz", 0, right)]
     inputs = [("a", T.FLOAT, square), ("b", T.FLOAT, square)]

@@ -41,11 +41,7 @@ def _in_a_loop(stored: list[onnx.TensorProto], inside: bool, *, condition: str =
     body = helper.make_graph(
         [node("Identity", ["go"], "on"), *pair("v", "w")],
         "body",
-        [
-            helper.make_tensor_value_info("i", T.INT64, []),
-            helper.make_tensor_value_info("go", T.BOOL, []),
-            _info("v"),
-        ],
+        [helper.make_tensor_value_info("i", T.INT64, []), helper.make_tensor_value_info("go", T.BOOL, []), _info("v")],
         [helper.make_tensor_value_info("on", T.BOOL, []), _info("w")],
         stored if inside else [],
     )

@@ -40,12 +40,7 @@ class TaskMetric(Protocol):
         """Return the loss that one of ``predictions`` predictions makes, or None if a loss can have any size."""
 
     def large_loss(self, reference: float, predictions: int) -> float:
-        """Return the largest loss that passes a check without a limit; noise of the samples alone is smaller.
-
-        Args:
-            reference: The metric of the float model.
-            predictions: Number of predictions.
-        """
+        """Return the largest loss that passes a check without a limit; noise of the samples alone is smaller."""
 
     def chance(self, value: float, predictions: int, classes: int) -> str | None:
         """Return why a value is no better than guessing, in words, or None if it is better."""

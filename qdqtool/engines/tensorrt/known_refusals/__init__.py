@@ -5,14 +5,12 @@ of each.
 """
 
 from qdqtool.engines.tensorrt.known_refusals import (
-    attention,
     block_operators,
     operators,
     quantization,
     quantized_operators,
     shapes,
     structure,
-    targets,
     types,
 )
 from qdqtool.engines.tensorrt.known_refusals._known import BY_OPERATOR as BY_OPERATOR
@@ -22,8 +20,6 @@ KNOWN: tuple[KnownRefusal, ...] = (
     *block_operators.ENTRIES,
     *quantization.ENTRIES,
     *quantized_operators.ENTRIES,
-    *attention.ENTRIES,
-    *targets.ENTRIES,
     *structure.ENTRIES,
     *operators.ENTRIES,
     *shapes.ENTRIES,

@@ -253,15 +253,7 @@ def result_of(node: NodeView) -> Value:
 
 
 def write_constants(draft: Draft, scope: Scope, name: str, scale: Array, zero: Array) -> tuple[str, str]:
-    """Store a scale and a zero point, either as scalars or with one number for each channel; return their names.
-
-    Args:
-        draft: The edits.
-        scope: The scope of the new constants.
-        name: The name of the data.
-        scale: The scale, in any shape.
-        zero: The zero point, with one element or as many as ``scale``.
-    """
+    """Store a scale and a zero point, either as scalars or with one number for each channel; return their names."""
     shape = () if scale.size == 1 else (scale.size,)
     zeros = np.broadcast_to(zero.reshape(-1), (scale.size,)).reshape(shape)
     scale_name = draft.constant(scope, f"{name}_scale", scale.reshape(shape))

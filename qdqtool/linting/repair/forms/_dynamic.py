@@ -39,13 +39,7 @@ def float_data(codes: Value | None, scale: Value | None, zero_point: Value | Non
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scaled:
-    """The nodes after a product of codes: a Cast, and the Muls by the scales.
-
-    Attributes:
-        scale: The scale of the weight.
-        nodes: The Cast and the Muls.
-        result: The output of the last Mul.
-    """
+    """The nodes after a product of codes: a Cast, and the Muls by the scales."""
 
     scale: Array
     nodes: tuple[NodeView, ...]
@@ -54,11 +48,6 @@ class Scaled:
 
 def scaled(context: RuleContext, node: NodeView, data: Value) -> Scaled:
     """Return the nodes after a product of codes.
-
-    Args:
-        context: The model.
-        node: The product.
-        data: The float data from :func:`float_data`.
 
     Raises:
         UnfitError: The product is not followed by these nodes, or other nodes read a tensor between them.

@@ -22,7 +22,7 @@ from qdqtool.linting.repair.forms._block_codes import (
 )
 from qdqtool.linting.repair.forms._chain import fitting, float_casts, next_node, other_operand
 from qdqtool.linting.rules import Draft, Fix, Offer, RuleContext, UnfitError
-from qdqtool.linting.rules.support.words import known
+from qdqtool.models.graph.index.types import static_shape
 from qdqtool.models.graph.index.view import NodeView, Value
 from qdqtool.models.graph.io.tensors import element_count, read_array
 from qdqtool.numerics.dtypes import FLOAT32, Array
@@ -110,7 +110,7 @@ def _codes(context: RuleContext, cast: NodeView) -> tuple[onnx.TensorProto, Node
 
 
 def _extents(context: RuleContext, value: Value | None) -> tuple[int, ...]:
-    extents = known(context.shape(value) or ())
+    extents = static_shape(context.shape(value) or ())
     if extents is None:
         raise UnfitError("a shape is not known")
     return extents

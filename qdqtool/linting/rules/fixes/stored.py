@@ -9,8 +9,9 @@ from onnx import TensorProto
 from qdqtool.errors import ArgumentError
 from qdqtool.linting.rules.support.fix import Draft, Fix, Offer, UnfitError, shaped
 from qdqtool.linting.rules.support.rule_context import Array, RuleContext
-from qdqtool.linting.rules.support.words import format_of, kind, known
+from qdqtool.linting.rules.support.words import format_of, kind
 from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.types import static_shape
 from qdqtool.models.graph.io.tensors import read_array
 from qdqtool.numerics.affine import dequantize, quantize
 from qdqtool.numerics.granularity import Granularity, PerAxis
@@ -132,7 +133,7 @@ def parameters(context: RuleContext, entry: QdqNode) -> Parameters:
     scale, zero, granularity = context.array(entry.scale), context.array(entry.zero_point), entry.granularity
     if scale is None or granularity is None or (zero is None and entry.node.input_name(2)):
         raise UnfitError("its scale or zero point is not constant, or its shape is illegal")
-    extents = known(context.data_shape(entry))
+    extents = static_shape(context.data_shape(entry))
     fits = extents is not None and _is_scale_shape(scale.shape, granularity, extents)
     if (scale.size != 1 and not fits) or (zero is not None and zero.size != scale.size):
         raise UnfitError("its scale or zero point does not fit the shape of the data")

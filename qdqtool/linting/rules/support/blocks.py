@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from qdqtool.linting.rules.support.reach import Product
 from qdqtool.linting.rules.support.rule_context import RuleContext
-from qdqtool.linting.rules.support.words import known
 from qdqtool.models import ops
 from qdqtool.models.graph.index.qdq import QdqNode
+from qdqtool.models.graph.index.types import static_shape
 from qdqtool.numerics.granularity import PerAxis, PerTensor
 
 
@@ -84,7 +84,7 @@ class Blocks:
 def blocks(context: RuleContext) -> Iterator[Blocks]:
     """Yield every Q and DQ with block scales."""
     for entry in context.qdq.nodes:
-        counts, extents = known(entry.scale_shape), known(context.data_shape(entry))
+        counts, extents = static_shape(entry.scale_shape), static_shape(context.data_shape(entry))
         if counts and extents and 2 <= len(counts) == len(extents) and 0 not in counts:
             blocked = tuple(axis for axis, (have, want) in enumerate(zip(counts, extents, strict=True)) if have != want)
             yield Blocks(entry, extents, counts, blocked)
@@ -95,7 +95,7 @@ def vector_blocks(context: RuleContext, entry: QdqNode) -> Blocks | None:
 
     A 1-D scale has blocks only in ONNX, and only with ``block_size``: TensorRT reads it as a per-axis scale.
     """
-    scale, shape = known(entry.scale_shape), known(context.data_shape(entry))
+    scale, shape = static_shape(entry.scale_shape), static_shape(context.data_shape(entry))
     if entry.block_size <= 0 or scale is None or shape is None or not len(scale) == len(shape) == 1:
         return None
     return Blocks(entry, shape, scale, (0,)) if 2 <= scale[0] <= shape[0] else None

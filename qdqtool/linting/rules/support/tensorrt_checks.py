@@ -23,7 +23,6 @@ from qdqtool.linting.rules.support.tensorrt_operands import (
     block_shape_fits,
     has_open_input,
     integer,
-    is_stored,
     may_be_equal,
     real_data,
     real_result,
@@ -159,7 +158,7 @@ def _scales_of_type(given: int, taken: int) -> Iterator[Wrong]:
 
 def _scale_of_scales(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
     scale = node.input(1)
-    if scale is None or not is_stored(scale):
+    if scale is None or not scale.is_stored:
         yield Wrong("a scale of scales that is not stored", f"{STORED_WORDS} of one element")
         return
     array = context.array(scale)
@@ -205,7 +204,7 @@ def mx_quantize(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
     elif scale != TensorProto.UINT8 and made != INT8:
         yield from same_type("data", data, scale, or_float=made != FP4)
     yield from _mx_scale(context, node)
-    if scale == TensorProto.UINT8 and value is not None and not is_stored(value):
+    if scale == TensorProto.UINT8 and value is not None and not value.is_stored:
         yield Wrong("exponents that are not stored", STORED_WORDS)
 
 
@@ -222,7 +221,7 @@ def mx_dequantize(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
     yield from _mx_scale(context, node)
     # Computed exponents come from TRT_MXFP8DynamicQuantize and are accepted.
     is_given = value is not None and (value.producer is None or context.is_constant(value))
-    if scale == TensorProto.UINT8 and value is not None and is_given and not is_stored(value):
+    if scale == TensorProto.UINT8 and value is not None and is_given and not value.is_stored:
         yield Wrong("exponents that are not stored", f"{STORED_WORDS}, or a second output of {MX_DYNAMIC}")
 
 
@@ -233,7 +232,7 @@ def _mx_scale(context: RuleContext, node: NodeView) -> Iterator[Wrong]:
         return
     if scale not in {None, TensorProto.UINT8, *FLOAT_TYPES}:
         yield Wrong(f"scales of type {kind(scale)}", "exponents of type uint8")
-    array = context.array(value) if scale in FLOAT_TYPES and is_stored(value) else None
+    array = context.array(value) if scale in FLOAT_TYPES and value.is_stored else None
     if array is not None and not np.all(array.astype(np.float64) > 0):
         yield Wrong("scales that are not all greater than 0", "scales greater than 0")
     shape, scales = context.shape(node.input(0)), context.shape(value)

@@ -61,11 +61,6 @@ def same_type(what: str, found: int | None, scale: int | None, *, or_float: bool
         yield Wrong(f"{what} of type {kind(found)} and scales of type {kind(scale)}", words)
 
 
-def is_stored(value: Value) -> bool:
-    """Return whether a tensor is an initializer, or the output of a Constant."""
-    return value.initializer is not None or (value.producer is not None and value.producer.is_op("Constant"))
-
-
 def has_open_input(context: RuleContext) -> bool:
     """Return whether an input of the model has an extent that is known only at run time."""
     shapes = [context.shape(context.view.main.values[name]) for name in context.view.main.input_names()]

@@ -38,12 +38,7 @@ Array = npt.NDArray[np.generic]
 
 @dataclass(frozen=True, slots=True)
 class Wrong:
-    """A property of a node that a target does not accept.
-
-    Attributes:
-        found: The value that the node has, in words.
-        expected: The values that the target accepts, in words.
-    """
+    """A property of a node that a target does not accept: what it is and what is accepted, in words."""
 
     found: str
     expected: str
@@ -62,12 +57,6 @@ def short(entry: QdqNode) -> str:
 def dims(shape: Iterable[int | str | None]) -> str:
     """Return a shape as ``[1, N, ?]``."""
     return "[" + ", ".join("?" if dim is None else str(dim) for dim in shape) + "]"
-
-
-def known(shape: Sequence[int | str | None] | None) -> tuple[int, ...] | None:
-    """Return a shape if all extents are known, else None."""
-    extents = tuple(dim for dim in shape or () if isinstance(dim, int))
-    return extents if shape is not None and len(extents) == len(shape) else None
 
 
 def kind(onnx_type: int | None) -> str:

@@ -53,18 +53,7 @@ class NodeChange:
 
 @dataclass(slots=True, eq=False)
 class ScopeBatch:
-    """The edits of one scope.
-
-    Attributes:
-        scope: The scope, in the index of the model before the edits.
-        nodes: The nodes of the scope by their outputs.
-        added: Nodes to add.
-        removed: Nodes to remove.
-        changes: The changes of nodes that are not removed.
-        new_initializers: Constants to add.
-        old_initializers: Names of constants to remove.
-        element_types: New element types by tensor.
-    """
+    """The edits of one scope, which is that of the model before the edits."""
 
     scope: Scope
     nodes: dict[NodeKey, NodeView]

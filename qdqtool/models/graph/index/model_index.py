@@ -25,9 +25,6 @@ class ModelIndex:
 
     After an edit, make a new index. Types, constants and Q/DQ nodes are computed on first use: a job that only reads
     constants does not run shape inference.
-
-    Attributes:
-        view: Scopes, nodes and tensors.
     """
 
     view: GraphView

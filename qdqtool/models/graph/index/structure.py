@@ -34,8 +34,8 @@ def outline(model: Model) -> tuple[OutlineNode, ...]:
 
 def _outlined(node: NodeView, numbers: Mapping[int, int]) -> OutlineNode:
     read = list(map(_source, node.present_inputs))
-    flowing = [(value, kind) for value, kind in read if not _is_constant(value)]
-    weights = [kind for value, kind in read if kind and _is_constant(value)]
+    flowing = [(value, kind) for value, kind in read if not value.is_stored]
+    weights = [kind for value, kind in read if kind and value.is_stored]
     return OutlineNode(
         name=node.label,
         op_type=node.op_type,
@@ -43,10 +43,6 @@ def _outlined(node: NodeView, numbers: Mapping[int, int]) -> OutlineNode:
         formats=tuple(kind for _, kind in flowing),
         weights=weights[0] if weights else "",
     )
-
-
-def _is_constant(value: Value) -> bool:
-    return value.initializer is not None or (value.producer is not None and value.producer.is_op("Constant"))
 
 
 def _source(value: Value) -> tuple[Value, str]:

@@ -50,6 +50,11 @@ class Value:
     uses: list[Use] = field(default_factory=list)
 
     @property
+    def is_stored(self) -> bool:
+        """Whether it is an initializer, or the output of a Constant."""
+        return self.initializer is not None or (self.producer is not None and self.producer.is_op("Constant"))
+
+    @property
     def qualified_name(self) -> str:
         """The scope path and the name: ``y.then_branch/w``; only the name in the main graph."""
         return f"{display(self.scope.path)}/{self.name}" if self.scope.path else self.name
@@ -57,15 +62,7 @@ class Value:
 
 @dataclass(slots=True, eq=False)
 class NodeView:
-    """A node with its scope and its position in the scope.
-
-    Attributes:
-        proto: The node.
-        scope: The scope.
-        index: Position of the node in the scope.
-        op_type: Name of the operator.
-        domain: Domain of the operator; empty for the default domain.
-    """
+    """A node with its scope and its position in the scope; ``domain`` is empty for the default domain."""
 
     proto: onnx.NodeProto
     scope: "Scope"

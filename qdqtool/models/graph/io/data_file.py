@@ -36,11 +36,7 @@ Maker = Callable[[], bytes]
 
 
 class DataWriter:
-    """Writes a file sequentially and computes its SHA-256.
-
-    Args:
-        file: The file, open and empty.
-    """
+    """Writes a file sequentially and computes its SHA-256."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file

@@ -57,12 +57,7 @@ class Destination:
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """An output that is written under a temporary name.
-
-    Attributes:
-        file: The file to write.
-        destination: The final place of the output.
-    """
+    """An output that is written under a temporary name."""
 
     file: Path
     destination: Destination

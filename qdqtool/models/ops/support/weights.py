@@ -92,13 +92,7 @@ class WeightProblem(Exception):  # noqa: N818  a reason in words, never shown as
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredWeight:
-    """The stored weight of a weighted operator.
-
-    Attributes:
-        node: The operator.
-        tensor: The stored tensor.
-        layout: The channel axes of the weight.
-    """
+    """The stored weight of a weighted operator."""
 
     model: Model
     node: NodeView

@@ -12,11 +12,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import NodeView, Use, Value
 from qdqtool.models.options import HalfType
-from qdqtool.models.transforms.half.magnitudes import (
-    InfinityConstants,
-    Magnitudes,
-    find_infinity_constants,
-)
+from qdqtool.models.transforms.half.magnitudes import InfinityConstants, Magnitudes, find_infinity_constants
 from qdqtool.models.transforms.half.operands import Operands, TypeRule, index_arithmetic, is_float32, operands_of
 from qdqtool.models.transforms.taps import TensorKey, tensor_key
 from qdqtool.numerics import formats
@@ -130,9 +126,7 @@ class Decisions:
 
     def is_stored(self, value: Value | None) -> TypeGuard[Value]:
         """Return whether a tensor is a stored float32 constant, not one that is computed from constants."""
-        if value is None or not is_float32(value, self.index.types):
-            return False
-        return value.initializer is not None or (value.producer is not None and value.producer.is_op("Constant"))
+        return value is not None and is_float32(value, self.index.types) and value.is_stored
 
     def _is_made_half(self, value: Value) -> bool:
         """Return whether all readers accept half precision."""

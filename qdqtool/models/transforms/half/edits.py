@@ -207,12 +207,7 @@ class HalfEdits:
 
 
 def without_same_casts(converted: Model, decisions: Decisions) -> Transformed[None]:
-    """Remove the Casts of the given model that read half precision now and make it; exporters put them around norms.
-
-    Args:
-        converted: The model after the edits.
-        decisions: The decisions on the model before.
-    """
+    """Remove the Casts of the given model that read half precision now and make it; exporters put them around norms."""
     index, half = decisions.index, decisions.half.elem_type
     keys = {
         (node.scope.path, node.key)

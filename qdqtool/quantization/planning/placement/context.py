@@ -15,7 +15,6 @@ from qdqtool.models.graph.scope import MAIN
 from qdqtool.models.plan import Slot, UseRef
 from qdqtool.models.targets import Target, type_name
 from qdqtool.models.transforms.taps import TensorKey, tap_tensors, tensor_key
-from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis
 from qdqtool.numerics.scheme import QuantScheme
 from qdqtool.quantization.planning.placement.proposal import Kind, ProposedSlot, Reason, Selection
@@ -43,12 +42,7 @@ MakeScheme = Callable[[Granularity], QuantScheme]
 """Returns the scheme of a tensor from the granularity of its scales."""
 
 
-def int8_scheme(granularity: Granularity) -> QuantScheme:
-    """Return the scheme of symmetric int8."""
-    return QuantScheme(formats.get("int8"), granularity)
-
-
-def share_slots(claims: Iterable[UseClaim], make_scheme: MakeScheme = int8_scheme) -> tuple[ProposedSlot, ...]:
+def share_slots(claims: Iterable[UseClaim], make_scheme: MakeScheme) -> tuple[ProposedSlot, ...]:
     """Return one slot for all claims on a tensor with one granularity, in the order of the first claim.
 
     If a constant reaches its consumers through Identity or Transpose, its slot moves before these nodes, where the
@@ -118,13 +112,7 @@ QUANTIZED_ALREADY = Reason("quantized-already", "it is quantized already")
 
 
 class PlacementContext:
-    """A model with the facts that placement needs.
-
-    Attributes:
-        index: The index of the model.
-        target: The target of the quantized model.
-        selection: The nodes to quantize.
-    """
+    """A model with the facts that placement needs."""
 
     def __init__(self, index: ModelIndex, target: Target, selection: Selection) -> None:
         self.index = index

@@ -129,10 +129,7 @@ NOTHING_TO_SHARE = Reason(
 
 
 def propose(
-    index: ModelIndex,
-    target: Target,
-    selection: Selection,
-    number_format: NumberFormat = INT8,
+    index: ModelIndex, target: Target, selection: Selection, number_format: NumberFormat = INT8
 ) -> PlacementProposal:
     """Place Q/DQ pairs in a float model: symmetric, activations per-tensor, weights per output channel.
 

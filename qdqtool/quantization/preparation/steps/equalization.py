@@ -9,12 +9,7 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.transforms.rescaling_points import PointKind, RescalingPoint
 from qdqtool.numerics.cores import LARGE, side_by_side
 from qdqtool.quantization.planning.options import Preparation
-from qdqtool.quantization.preparation.factors.equalization import (
-    MIGRATIONS,
-    RANDOM_MIGRATIONS,
-    BestFactors,
-    PointNoise,
-)
+from qdqtool.quantization.preparation.factors.equalization import MIGRATIONS, RANDOM_MIGRATIONS, BestFactors, PointNoise
 from qdqtool.quantization.preparation.factors.importance import channel_importance
 from qdqtool.quantization.preparation.rescaling import RescalingStep, point_site, rescalings, with_statistics
 from qdqtool.quantization.preparation.step import ProposedChange, StepRequest

@@ -38,12 +38,7 @@ MAX_MESSAGE = 400
 
 @dataclass(frozen=True, slots=True)
 class ReadEncodings:
-    """A file that was read.
-
-    Attributes:
-        format: Public id of the format of the file.
-        found: Content of the file.
-    """
+    """A file that was read."""
 
     format: str
     found: Encodings

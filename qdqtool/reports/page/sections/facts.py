@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain
 
 from qdqtool.accuracy.checking.report import CheckReport, OutputResult
 from qdqtool.accuracy.report import OutputAccuracy
@@ -36,7 +35,8 @@ COLUMNS = (Column("Fact"), Column("A", prose=True), Column("B", prose=True), Col
 
 def compared(pair: Pair) -> tuple[Block, ...]:
     """Return the facts that are known for at least one model, and the data on which the SQNRs were measured."""
-    rows = (_verdict(pair), *chain(setting_rows(pair), result_rows(pair), origin_rows(pair)))
+    settings, origin = ([Row(name, in_words(pair.each(read))) for name, read in part] for part in (_SETTINGS, _ORIGIN))
+    rows = (_verdict(pair), *settings, *result_rows(pair), *origin)
     known = tuple(row.cells for row in rows if row.is_known)
     notes = tuple(_notes(pair))
     table = Table(f"A is {pair.a.name}, B is {pair.b.name}", COLUMNS, known)
@@ -54,16 +54,6 @@ def _notes(pair: Pair) -> Iterator[str]:
     if len(files) == 2 and files[0] is not None and files[0] == files[1]:
         yield "A and B are the same file: only their data, versions and builds can differ."
     yield from dict.fromkeys(found.sentence for found in check_pairs(pair))
-
-
-def setting_rows(pair: Pair) -> Iterator[Row]:
-    """Yield the settings with which each model was quantized."""
-    yield from (Row(name, in_words(pair.each(read))) for name, read in _SETTINGS)
-
-
-def origin_rows(pair: Pair) -> Iterator[Row]:
-    """Yield files, data and versions."""
-    yield from (Row(name, in_words(pair.each(read))) for name, read in _ORIGIN)
 
 
 def builder(build: EngineReport) -> str:

@@ -102,13 +102,7 @@ COMPARED = (
 
 @dataclass(frozen=True, slots=True)
 class _Both:
-    """A layer of both models.
-
-    Attributes:
-        a: The layer in the first model.
-        b: The layer in the second model.
-        cells: The row of the table.
-    """
+    """A layer of both models."""
 
     a: Layer
     b: Layer

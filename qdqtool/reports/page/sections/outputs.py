@@ -12,19 +12,7 @@ from qdqtool.accuracy.checking.sample_errors import is_outlier
 from qdqtool.accuracy.report import OutputAccuracy, SampleDistribution, WorstSample
 from qdqtool.errors import plural
 from qdqtool.jobs.quantize_report import QuantizeReport
-from qdqtool.reports.blocks import (
-    Block,
-    Cell,
-    Column,
-    Columns,
-    Lines,
-    Table,
-    decibels,
-    number,
-    share,
-    tabulate,
-    text,
-)
+from qdqtool.reports.blocks import Block, Cell, Column, Columns, Lines, Table, decibels, number, share, tabulate, text
 from qdqtool.reports.kinds import check
 from qdqtool.reports.page.difference import DIFFERENCE, EXACT, in_decibels, in_shares
 from qdqtool.reports.page.fairness import CheckPair, check_pairs

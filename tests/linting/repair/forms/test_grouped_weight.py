@@ -138,10 +138,7 @@ def test_what_no_block_dq_makes_stays(nodes: str, constants: dict):
 
 @pytest.mark.parametrize(
     ("constants", "output", "reason"),
-    [
-        ({"z": ZEROS + np.float32(0.5)}, "", "its zero points must be 8-bit integers"),
-        ({}, "j", "'j' is an output"),
-    ],
+    [({"z": ZEROS + np.float32(0.5)}, "", "its zero points must be 8-bit integers"), ({}, "j", "'j' is an output")],
 )
 def test_what_a_dq_cannot_hold_has_a_reason(constants: dict, output: str, reason: str):
     given = model(TORCHAO, **constants)

@@ -3,11 +3,18 @@
 import numpy as np
 import onnx
 import pytest
-from support.fixing import carried_out, constant, maker, node, read, refusal
+from onnx import helper
+from support.fixing import assert_same_bits, carried_out, constant, maker, node, read, refusal
 from support.ort_verdict import ort_outputs
+from support.small import make_model, run
 
-from qdqtool.linting.rules import Fix, RuleContext
-from qdqtool.linting.rules.fixes.unquantize import float_layer, float_tensor
+from qdqtool.jobs.fix import FixRequest, fix_model
+from qdqtool.linting.policy import Policy
+from qdqtool.linting.rules import Draft, Fix, RuleContext, UnfitError
+from qdqtool.linting.rules.fixes.unquantize import bounded_source, float_fix, float_layer, float_tensor
+from qdqtool.models.graph.edits.edit import AddNode
+from qdqtool.models.graph.edits.naming import Namer
+from qdqtool.models.graph.model import Model
 
 X = np.float32([[0.1, -0.2], [3, 40]])
 
@@ -146,3 +153,90 @@ def test_an_output_keeps_its_pair():
     context = layer("y = Add (f, d)", ", float[2,2] d")
 
     assert refusal(context, float_tensor(maker(context, "d"))) == "'d' is an output"
+
+
+def half_quantized(scale: float, zero_point: np.generic, opset: int) -> onnx.ModelProto:
+    """x -> MatMul(w) -> Q -> DQ -> MatMul(x) -> y: one operand of the second product is quantized."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("QuantizeLinear", ["m", "s", "z"], ["q"], name="bounds"),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("MatMul", ["d", "x"], ["y"], name="product"),
+    ]
+    constants = {"w": np.eye(4, dtype=np.float32), "s": np.float32(scale), "z": np.asarray(zero_point)}
+    return make_model(nodes, {"x": (4, 4)}, {"y": (4, 4)}, constants, opset=opset)
+
+
+@pytest.mark.parametrize("opset", [10, 17])
+@pytest.mark.parametrize(
+    ("scale", "zero_point", "bounds"),
+    [
+        (0.07, np.uint8(0), (0, np.inf)),
+        (6 / 255, np.uint8(0), (0, 6)),
+        (2 / 255, np.int8(0), (-1, 1)),
+        (0.07, np.int8(0), None),
+    ],
+    ids=str,
+)
+def test_the_bounds_stay(scale: float, zero_point: np.generic, bounds: tuple[float, float] | None, opset: int) -> None:
+    before = half_quantized(scale, zero_point, opset)
+    policy = Policy(targets=("tensorrt",), select=("QL302",))
+    fixed = fix_model(Model(before), FixRequest(policy=policy, unsafe=True))
+    assert [change.code for change in fixed.report.changes] == ["QL302"]
+    x = np.random.default_rng(0).normal(size=(4, 4)).astype(np.float32) * 10
+    expected = (np.clip(x, *bounds) if bounds else x) @ x
+    assert np.allclose(run(fixed.model.proto, {"x": x})[0], expected, rtol=1e-4)
+
+
+UNKNOWN = """
+agraph (float[4] x) => (float[4] y) <float s = {{{scale}}}, {kind} z = {{0}}> {{
+    m = local.Unknown (x)
+    q = QuantizeLinear (m, s, z)
+    d = DequantizeLinear (q, s, z)
+    y = Neg (d)
+}}
+"""
+
+
+def test_a_tensor_of_unknown_type_is_not_clipped():
+    context = read(UNKNOWN.format(scale=repr(6 / 255), kind="uint8"))
+    with pytest.raises(UnfitError) as refused:
+        bounded_source(Draft(context, Namer(context.view)), maker(context, "q"), "m")
+    assert str(refused.value) == "the type of 'm' is unknown, so that it cannot be clipped"
+
+
+@pytest.mark.parametrize(("kind", "source"), [("uint8", "m_Relu_Output"), ("int8", "m")])
+def test_a_relu_and_no_bound_need_no_type(kind: str, source: str):
+    context = read(UNKNOWN.format(scale=0.07, kind=kind))
+    draft = Draft(context, Namer(context.view))
+
+    assert bounded_source(draft, maker(context, "q"), "m") == source
+    assert [edit.op_type for edit in draft.edits if isinstance(edit, AddNode)] == ["Relu"] * (kind == "uint8")
+
+
+BIAS = """
+agraph (float[2,3] x) => (float[2,3] y) <{kind}[3] b_quantized = {{1,-2,7}}, float[3] s = {{0.5, 0.25, 2}}> {{
+    b = DequantizeLinear <axis = 0> (b_quantized, s)
+    y = Add (x, b)
+}}
+"""
+
+
+@pytest.mark.parametrize("kind", ["int32", "int8", "int16"])
+def test_readers_read_the_same_values(kind: str):
+    context = read(BIAS.format(kind=kind))
+    fix = float_fix(maker(context, "b"))
+    fixed = carried_out(context, fix)
+
+    assert fix.description == "stores the dequantized values as float"
+    assert constant(fixed, "y", 1).tolist() == [0.5, -0.5, 14]
+    assert [each.name for each in fixed.graph.initializer][-1] == "b_float"
+    assert_same_bits(context, fixed, x=np.float32([[1, 2, 3], [0, 0, 0.1]]))
+
+
+def test_what_nobody_reads_is_left_alone():
+    proto = read(BIAS.format(kind="int8")).model.proto
+    proto.graph.node[0].output[0] = ""
+    context: RuleContext = read(proto)
+
+    assert refusal(context, float_fix(context.qdq.nodes[0])) == "nothing reads it"

@@ -1,6 +1,7 @@
 """What rules ask about a model: constants, types, shapes and axes, through local functions and in damaged models."""
 
 import inspect
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,12 @@ from support.corpus._case import graph_model, node, tensor
 
 from qdqtool.errors import ModelError
 from qdqtool.linting.rules import RuleContext
+from qdqtool.linting.rules.support.rule_context import Memo
+from qdqtool.models import targets
 from qdqtool.models.graph.index.qdq import QdqNode
 from qdqtool.models.graph.index.view import Value
 from qdqtool.models.graph.model import Model
+from qdqtool.models.targets import Target
 
 STORED = (
     tensor("s", 0.5),
@@ -273,3 +277,34 @@ def test_an_input_of_the_main_graph_is_no_formal_input():
     assert context.argument(x) is x
     assert not context.is_constant(x)
     assert context.is_constant(value(context, "s"))
+
+
+def test_what_reads_no_target_runs_once():
+    runs: list[str] = []
+
+    def check(_target: Target) -> Iterator[str]:
+        runs.append("run")
+        yield "fault"
+
+    memo: Memo[str] = Memo()
+    found = [memo.recall(targets.get(name), check) for name in targets.names()]
+
+    assert found == [("fault",)] * len(targets.names())
+    assert len(runs) == 1
+
+
+def test_what_reads_the_family_runs_for_each_family():
+    memo: Memo[str] = Memo()
+    found = {name: memo.recall(targets.get(name), lambda target: iter([target.family])) for name in targets.names()}
+
+    assert found == {name: (targets.get(name).family,) for name in targets.names()}
+
+
+def test_a_field_that_is_read_only_for_some_targets_counts_for_them():
+    def check(target: Target) -> Iterator[str]:
+        yield target.id if target.family == "tensorrt" else "other"
+
+    memo: Memo[str] = Memo()
+    found = [memo.recall(targets.get(name), check)[0] for name in ("onnx", "tensorrt", "ort-cpu", "tensorrt-rtx")]
+
+    assert found == ["other", "tensorrt", "other", "tensorrt-rtx"]

@@ -90,11 +90,7 @@ def test_a_node_gives_its_output_name_to_another() -> None:
 
 
 def test_two_nodes_swap_their_output_names() -> None:
-    edits = [
-        RenameOutput(MAIN, ("a",), 0, "b"),
-        RenameOutput(MAIN, ("b",), 0, "a"),
-        SetInput(MAIN, ("b",), 0, "b"),
-    ]
+    edits = [RenameOutput(MAIN, ("a",), 0, "b"), RenameOutput(MAIN, ("b",), 0, "a"), SetInput(MAIN, ("b",), 0, "b")]
     assert outputs_in_order(apply_edits(text_model(CHAIN), edits)) == ["b", "a", "y"]
 
 

@@ -5,12 +5,7 @@ import onnx.parser
 import pytest
 from onnx import helper
 
-from qdqtool.models.graph.index.calls import (
-    MANY,
-    call_counts,
-    nodes_with_several_values,
-    varying_functions,
-)
+from qdqtool.models.graph.index.calls import MANY, call_counts, nodes_with_several_values, varying_functions
 from qdqtool.models.graph.index.view import GraphView
 from qdqtool.models.graph.model import Model
 

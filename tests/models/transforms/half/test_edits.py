@@ -183,10 +183,7 @@ def require_valid_half(model: onnx.ModelProto) -> onnx.ModelProto:
 def test_a_stated_output_type_is_changed_instead_of_the_scale() -> None:
     model = model_of(TYPED.replace("READERS", "y = Sigmoid (d)"), 23)
     written, _ = in_half(model)
-    assert lines(written)[:2] == [
-        "q = QuantizeLinear(x, s, z)",
-        "d = DequantizeLinear(q, s, z) output_dtype=10",
-    ]
+    assert lines(written)[:2] == ["q = QuantizeLinear(x, s, z)", "d = DequantizeLinear(q, s, z) output_dtype=10"]
     assert "s_float16" not in constants(written)
 
 
@@ -303,8 +300,7 @@ def test_float16_that_the_model_has_already_stays() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "filled"),
-    [(None, 0.0), (0.25, 0.25), (0.1, float(np.float16(0.1))), (20000, 20000), (-1e9, -16376)],
+    ("value", "filled"), [(None, 0.0), (0.25, 0.25), (0.1, float(np.float16(0.1))), (20000, 20000), (-1e9, -16376)]
 )
 def test_a_filled_tensor_is_filled_with_the_same_number(value: float | None, filled: float) -> None:
     """A number that represents minus infinity in front of a Softmax may be any large one."""

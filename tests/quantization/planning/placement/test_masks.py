@@ -1,23 +1,32 @@
-"""Attention masks in every form that exporters write: no pair ever stands on a tensor that carries one."""
+"""Attention masks in every form that exporters write, scales of a Softmax, and products that become divisors."""
+
+from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from onnx import numpy_helper, parser
 from support.engine_models import Net
 from support.metrics import sqnr_db
+from support.networks import bert
+from support.ort_verdict import ort_outputs
 from support.placed import proposal
 from support.small import run
 
-from qdqtool.jobs.calibrate import calibrate
-from qdqtool.jobs.quantize import quantize_model
+from qdqtool.jobs.quantize import QuantizeOptions, quantize_model
 from qdqtool.models import targets
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plan import Slot
+from qdqtool.numerics import formats
+from qdqtool.quantization.planning.existing_pairs import propose_for
 from qdqtool.quantization.planning.placement import Reason, Selection
 from qdqtool.quantization.planning.placement.context import PlacementContext
 from qdqtool.quantization.planning.placement.masks import adds_mask, carried_mask, carries_mask, feeds_softmax
+from qdqtool.quantization.planning.recipe import Recipe
+from qdqtool.quantization.ranges.file import read_stored
+from qdqtool.samples.request import RandomData
 
 LOWEST = float(np.finfo(np.float32).min)
 LENGTH, WIDTH = 16, 64
@@ -156,12 +165,12 @@ def test_no_model_collapses_and_no_range_holds_a_mask(form, normalize, tmp_path)
     data = feeds(model)
     np.savez(tmp_path / "data.npz", **data)
     onnx.save(model, tmp_path / "m.onnx")
-    quantize_model(tmp_path / "m.onnx", tmp_path / "data.npz", tmp_path / "q.onnx")
+    keep = QuantizeOptions(ranges_file=tmp_path / "r.json")
+    quantize_model(tmp_path / "m.onnx", tmp_path / "data.npz", tmp_path / "q.onnx", keep)
     first = {name: array[0] for name, array in data.items()}
     (before,), (after,) = (run(str(tmp_path / name), first) for name in ("m.onnx", "q.onnx"))
     assert sqnr_db(before, after) > LEAST_SQNR
-    ranges = calibrate(Model(model), tmp_path / "data.npz").tensors
-    assert all(found.amax < 1000 for found in ranges.values())
+    assert all(found.amax < 1000 for found in read_stored(tmp_path / "r.json").tensors.values())
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -342,3 +351,151 @@ def test_computed_masks_are_masks_and_what_only_looks_like_one_is_none(form):
     net = Net(17)
     (MASKS | NO_MASKS)[form](net)
     assert masked(net) is (form in MASKS)
+
+
+def mixed(*between):
+    """Softmax, the operators ``between``, and a MatMul with a weight."""
+    net = Net(17)
+    value = net.op("Softmax", ["x"], "softmax", axis=-1)
+    for number, (op_type, inputs, attributes) in enumerate(between):
+        value = net.op(op_type, [value, *inputs], f"v{number}", **attributes)
+    net.constant("factor", np.float32(2))
+    net.constant("shape", np.array([1, 8, 16]))
+    net.op("MatMul", [value, net.float_weight("w", (16, 16))], "y")
+    return net.model({"x": (8, 16)})
+
+
+def bounds(model, number_format):
+    return [slot.bound for slot in proposal(model, number_format=number_format).slots if slot.kind == "activation"]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        (),
+        (("Identity", (), {}),),
+        (("Dropout", (), {}), ("Reshape", ("shape",), {})),
+        (("Cast", (), {"to": onnx.TensorProto.FLOAT}), ("Transpose", (), {"perm": [0, 1]})),
+    ],
+)
+def test_the_scale_of_a_softmax_is_known_in_fp8_and_asked_of_the_data_in_int8(between):
+    assert bounds(mixed(*between), "float8e4m3fn") == [1.0]
+    assert bounds(mixed(*between), "int8") == [None]
+
+
+def test_in_int8_the_output_of_a_softmax_is_marked_as_peaked_and_nothing_else_is():
+    for between, peaked in [((), True), ((("Mul", ("factor",), {}),), False)]:
+        slots = proposal(mixed(*between)).slots
+        assert {slot.kind: slot.peaked for slot in slots} == {"activation": peaked, "weight": False}
+
+
+@pytest.mark.parametrize("op", [("Mul", ("factor",), {}), ("Exp", (), {})])
+def test_what_changes_the_values_ends_the_bound(op):
+    assert bounds(mixed(op), "float8e4m3fn") == [None]
+
+
+def test_quantize_writes_one_over_448_behind_every_softmax(tmp_path):
+    onnx.save(bert(), tmp_path / "bert.onnx")
+    options = QuantizeOptions(recipe=Recipe(quantize_mode="fp8"))
+    quantize_model(tmp_path / "bert.onnx", RandomData(samples=2), tmp_path / "q.onnx", options)
+    graph = onnx.load(tmp_path / "q.onnx").graph
+    constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    scales = [
+        constants[node.input[1]]
+        for node in graph.node
+        if node.op_type == "QuantizeLinear" and node.input[0].endswith("_weights")
+    ]
+    assert scales == [np.float32(1 / 448)] * 2
+
+
+@pytest.mark.parametrize(("moves", "bound"), [(15, 1.0), (16, None)])
+def test_the_softmax_is_looked_for_through_a_limited_number_of_operators(moves, bound):
+    assert bounds(mixed(*[("Identity", (), {})] * moves), "float8e4m3fn") == [bound]
+
+
+LINEAR_ATTENTION = """
+    q0 = MatMul (x, wq)  q = Relu (q0)
+    k0 = MatMul (x, wk)  k = Relu (k0)
+    v0 = MatMul (x, wv)  v = Concat <axis = 2> (v0, ones)
+    kt = Transpose <perm = [0,2,1]> (k)
+    [keys] kv = MatMul (kt, v)
+    [queries] o = MatMul (q, kv)
+    above = Slice (o, zero, last, two)  below = Slice (o, last, end, two)
+    safe = Add (below, least)
+    y = Div (above, safe)
+"""
+
+
+def network(body: str = LINEAR_ATTENTION) -> onnx.ModelProto:
+    text = f'<ir_version: 8, opset_import: ["": 17]> g (float[1,32,64] x) => (float[1,32,64] y) {{ {body} }}'
+    model, random = parser.parse_model(text), np.random.default_rng(0)
+    constants: dict[str, object] = {
+        name: random.normal(size=(64, 64)).astype(np.float32) for name in ("wq", "wk", "wv")
+    }
+    # Trained queries are sparse, and of very different sizes from token to token.
+    constants |= {"ones": np.ones((1, 32, 1), np.float32), "least": np.float32(1e-15)}
+    constants |= {"zero": [0], "last": [64], "end": [65], "two": [2]}
+    for name, array in constants.items():
+        model.graph.initializer.append(numpy_helper.from_array(np.array(array), name))
+    return model
+
+
+def left(model: onnx.ModelProto, **recipe: object) -> dict[str, str]:
+    proposal = propose_for(ModelIndex.of(Model(model)), Recipe(**recipe))
+    return {entry.node: entry.reason.text for entry in proposal.skipped if entry.reason.code == "divisor"}
+
+
+def test_both_products_of_linear_attention_stay_float() -> None:
+    found = left(network())
+    assert found.keys() == {"keys", "queries"}
+    assert found["keys"].startswith("its result becomes the divisor of 'Div -> y'")
+
+
+def test_float_formats_keep_small_numbers() -> None:
+    assert formats.get("float8e4m3fn").kind == "float"
+    assert left(network(), quantize_mode="fp8") == {}
+
+
+def test_who_names_the_operator_gets_it() -> None:
+    assert left(network(), selection=Selection(op_types_to_quantize=("MatMul",))) == {}
+
+
+@pytest.mark.parametrize(
+    ("end", "named"),
+    [
+        ("y = Div (above, safe)", True),
+        ("s = ReduceSum <keepdims = 1> (safe, two)  y = Div (above, s)", True),
+        ("m = Max (safe, least)  y = Div (above, m)", True),
+        ("y = Div (safe, wide)  wide = Exp (above)", False),
+        ("n = Sqrt (safe)  y = Div (above, n)", False),
+        ("n = Softmax (above)  y = Div (above, n)", False),
+        ("y = Mul (above, safe)", False),
+    ],
+)
+def test_only_sums_and_moves_lie_between(end: str, named: bool) -> None:
+    assert bool(left(network(LINEAR_ATTENTION.replace("y = Div (above, safe)", end)))) == named
+
+
+def test_a_product_with_weights_behind_it_hides_the_divisor() -> None:
+    body = """k = Relu (x)  t = Transpose <perm = [0,2,1]> (k)  s = MatMul (k, t)  r = MatMul (s, x)
+        p = MatMul (r, wq)  a = Abs (r)  y = Div (a, p)"""
+    assert left(network(body)) == {}
+
+
+def test_the_outputs_keep_more(tmp_path: Path) -> None:
+    """Tokens of very different sizes: the queries of small ones round to 0."""
+    model, random = network(), np.random.default_rng(1)
+    onnx.save(model, tmp_path / "float.onnx")
+    x = (random.normal(size=(16, 1, 32, 64)) * 10.0 ** random.uniform(-3, 0, (16, 1, 32, 1))).astype(np.float32)
+    np.savez(tmp_path / "d.npz", x=x[:8])
+    found = []
+    for selection in (Selection(), Selection(op_types_to_quantize=("MatMul",))):
+        recipe = Recipe(selection=selection)
+        quantize_model(tmp_path / "float.onnx", tmp_path / "d.npz", tmp_path / "q.onnx", QuantizeOptions(recipe=recipe))
+        quantized, errors = onnx.load(tmp_path / "q.onnx"), []
+        for sample in x[8:]:
+            expected, got = (ort_outputs(each, {"x": sample})["y"].astype(np.float64) for each in (model, quantized))
+            errors.append(np.median(np.abs(expected - got)) / np.median(np.abs(expected)))
+        found.append(float(np.mean(errors)))
+    ours, all_of_them = found
+    assert ours < 0.5 * all_of_them

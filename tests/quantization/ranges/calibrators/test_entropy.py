@@ -28,20 +28,15 @@ def published_threshold(values: np.ndarray, bins: int, width: float, levels: int
 def plain_divergence(histogram: np.ndarray, kept: int, levels: int) -> float:
     reference = histogram[:kept].copy()
     reference[-1] += histogram[kept:].sum()
-    candidate, level = np.zeros(kept), np.arange(kept) * levels // kept
-    for filled in np.split(np.flatnonzero(histogram[:kept]), _borders(level, histogram[:kept])):
-        if filled.size:
-            candidate[filled] = histogram[filled].sum() / filled.size
+    level, filled = np.arange(kept) * levels // kept, histogram[:kept] > 0
+    sums, counts = (np.bincount(level, of, levels) for of in (histogram[:kept], filled))
+    candidate = np.where(filled, (sums / np.maximum(counts, 1))[level], 0)
     if not candidate.sum():
         return np.inf
     p, q = reference / reference.sum(), candidate / candidate.sum()
     if (q[p > 0] == 0).any():
         return np.inf
     return float((p[p > 0] * np.log(p[p > 0] / q[p > 0])).sum())
-
-
-def _borders(level: np.ndarray, histogram: np.ndarray) -> np.ndarray:
-    return np.flatnonzero(np.diff(level[histogram > 0])) + 1
 
 
 def _published_bins(values: np.ndarray) -> tuple[int, float]:

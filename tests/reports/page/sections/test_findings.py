@@ -34,11 +34,7 @@ def made(folder: Path, *findings: Any, **targets: Any) -> tuple[Block, ...]:
 def test_the_severest_come_first_in_their_colours_then_rules_by_code(tmp_path: Path):
     found = table(
         made(
-            tmp_path,
-            {"severity": "info"},
-            {"code": "QP102"},
-            {"code": "QP101"},
-            {"code": "QS002", "severity": "error"},
+            tmp_path, {"severity": "info"}, {"code": "QP102"}, {"code": "QP101"}, {"code": "QS002", "severity": "error"}
         )
     )
 

@@ -19,10 +19,7 @@ def shown(folder: Path, **documents: Any) -> Block:
 
 def limited(check: Any) -> Any:
     """A check with a limit, and without samples that stand out."""
-    return edited(
-        CHECK,
-        lambda it: (it.update(check), it["gates"].append({**it["gates"][0], "name": "min-sqnr"})),
-    )
+    return edited(CHECK, lambda it: (it.update(check), it["gates"].append({**it["gates"][0], "name": "min-sqnr"})))
 
 
 def test_what_failed_comes_first(tmp_path: Path):

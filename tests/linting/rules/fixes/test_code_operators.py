@@ -1,4 +1,4 @@
-"""A Clip of codes becomes a Clip in front of the Q, or is stored with the codes of a constant."""
+"""A Clip of codes becomes a Clip in front of the Q or is stored; a superfluous Cast of codes is taken out."""
 
 import numpy as np
 import onnx
@@ -7,7 +7,7 @@ from onnx import numpy_helper
 from support.fixing import assert_same_bits, carried_out, constant, node, read, refusal
 
 from qdqtool.linting.rules import RuleContext
-from qdqtool.linting.rules.fixes.code_operators import clip_fixes
+from qdqtool.linting.rules.fixes.code_operators import cast_fixes, clip_fixes
 
 PAIR = """
 <ir_version: 10, opset_import: ["": 21]>
@@ -192,3 +192,38 @@ def test_the_readers_may_stand_in_a_body():
     fixed = carried_out(context, fix_of(context))
     for flag in (True, False):
         assert_same_bits(context, fixed, x=np.float32([-9, -0.7, 1.4, 8]), b=np.array(flag))
+
+
+MODEL = """
+agraph (float[4] x) => (float[4] y) <float s = {{0.5}}, uint8 z = {{3}}> {{
+    q = QuantizeLinear (x, s{zero})
+    c = Cast <to = {to}> (q)
+    y = DequantizeLinear (c, s{zero})
+}}"""
+
+
+@pytest.mark.parametrize("zero", ["", ", z"])
+def test_the_dq_reads_the_codes_of_the_q(zero: str):
+    context = read(MODEL.format(zero=zero, to=2))
+    (cast,) = [each for each in context.nodes if each.is_op("Cast")]
+    (fix,) = cast_fixes(context, cast)
+    fixed = carried_out(context, fix)
+
+    assert node(fixed, "y").input[0] == "q"
+    assert_same_bits(context, fixed, x=np.float32([-1, 0.3, 100, 500]))
+
+
+def test_a_cast_to_another_type_stays():
+    context = read(MODEL.format(zero=", z", to=3))
+    assert [cast_fixes(context, each) for each in context.nodes] == [()] * 3
+
+
+def test_an_output_of_the_model_stays():
+    context = read("""
+    agraph (float[4] x) => (uint8[4] c) <float s = {0.5}, uint8 z = {3}> {
+        q = QuantizeLinear (x, s, z)
+        c = Cast <to = 2> (q)
+    }""")
+    (cast,) = [each for each in context.nodes if each.is_op("Cast")]
+    (fix,) = cast_fixes(context, cast)
+    assert refusal(context, fix) == "'c' is an output"
