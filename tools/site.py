@@ -1,4 +1,4 @@
-"""Hook of MkDocs: the page of the command line shows the help of every command, with all options."""
+"""Hook of MkDocs: a page shows the help of every command, and another the options of other tools."""
 
 import re
 from collections.abc import Iterator
@@ -7,14 +7,41 @@ import click
 from click.testing import CliRunner
 
 from qdqtool.cli import command as qdqtool
+from qdqtool.jobs.migration.lines import options_of
+from qdqtool.jobs.migration.translation import counterpart, fate_of
 
-DIRECTIVE = re.compile(r"^::: commands$", re.MULTILINE)
+DIRECTIVE = re.compile(r"^::: (commands|options trtexec|options polygraphy|options modelopt)$", re.MULTILINE)
 WIDTH = 96
+TOOLS = {"trtexec": "trtexec and tensorrt_rtx", "polygraphy": "polygraphy convert", "modelopt": "Model Optimizer"}
+FATES = {"default": "nothing to do", "none": "no counterpart"}
 
 
 def on_page_markdown(markdown: str, **_keywords: object) -> str:
-    """Return a page with the help of all commands in place of the directive."""
-    return DIRECTIVE.sub(lambda _: "\n\n".join(commands()), markdown)
+    """Return a page with the help of all commands, or the options of another tool, in place of the directive."""
+    return DIRECTIVE.sub(lambda found: in_place_of(found[1]), markdown)
+
+
+def in_place_of(directive: str) -> str:
+    """Return what a directive stands for."""
+    tool = directive.partition(" ")[2]
+    return "\n".join(options(tool)) if tool else "\n\n".join(commands())
+
+
+def options(tool: str) -> Iterator[str]:
+    """Yield the lines of the table of a tool's options."""
+    yield from (
+        f"### Options of {TOOLS[tool]}",
+        "",
+        "| option | in qdqtool | what differs, or why not |",
+        "|---|---|---|",
+    )
+    for option in options_of(tool):
+        ours = counterpart(option)
+        place = f"`{ours}`" if ours else FATES.get(fate_of("", option, ours), "")
+        place += ", **lost**" if option.lost else ""
+        gone = f"removed in TensorRT {option.gone}" if option.gone else ""
+        reason = "; ".join(part for part in (option.reason, gone) if part)
+        yield f"| {', '.join(f'`{name}`' for name in option.names)} | {place} | {reason} |"
 
 
 def commands() -> Iterator[str]:

@@ -56,6 +56,7 @@ _READS = (
     "diff",
     "merge",
     "convert-ranges",
+    "migrate",
     "report",
     "rules",
     "explain",

@@ -25,6 +25,7 @@ _COMMANDS = {
     "insert": "files",
     "inspect": "command-line",
     "merge": "scale-out",
+    "migrate": "from-trtexec",
     "normalize": "other-tools",
     "reduce": "failures",
     "report": "files",

@@ -115,6 +115,7 @@ CASES = {
         "`qdqtool convert --write-recipe` prints a recipe with all options",
         writes={"r.toml": "sampels = 3"},
     ),
+    "a migration without a line": Case("migrate", "`qdqtool explain from-trtexec` has examples"),
     "a check without a model": Case("check", "`qdqtool explain ci` has an example"),
     "a conversion over a file that it is given": Case(
         "convert float.onnx --calib-data data.npz --no-build --save-outputs report.json -o .",
@@ -573,6 +574,7 @@ ELSEWHERE = {
     "copy the engine and the data to the machine with the GPU": "needs a GPU",
     "build it for your shapes: `": "needs a GPU; tests/engines/gpu/test_gpu.py builds for a range of shapes",
     "build it here: `": "needs a GPU",
+    "give samples: `--calib-data DATA`": "tests/jobs/test_migrate.py gives them",
     "give samples: `--data DATA`": "needs a GPU; tests/engines/gpu/test_tensorrt_runner.py asks for it",
     "runs it on the CPU": "needs a GPU",
     "lists the driver and the versions": "needs a GPU",

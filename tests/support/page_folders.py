@@ -146,6 +146,12 @@ def other_tools(folder: Path) -> None:
     run(folder, "convert-ranges ranges.json --to tensorrt-cache -o calibration.cache")
 
 
+def from_trtexec(folder: Path) -> None:
+    run(folder, "calibrate model.onnx --calib-data calibration.npz -o ranges.json")
+    run(folder, "convert-ranges ranges.json --to tensorrt-cache -o calibration.cache")
+    (folder / "build.txt").write_text("trtexec --onnx=model.onnx --fp16 --saveEngine=model.engine\n", encoding="utf-8")
+
+
 def samples(folder: Path) -> None:
     """Make models that take images, sound and text, with files for each."""
     onnx.save(conv_net("x", 64), folder / "resnet.onnx")
@@ -247,6 +253,7 @@ FOLDERS: Mapping[str, Folder] = {
         },
         builds=True,
     ),
+    "docs/how-to/from-trtexec.md": Folder(COMMON, from_trtexec, builds=True),
     "docs/how-to/half-precision.md": Folder(COMMON, build, builds=True),
     "docs/how-to/quantize.md": Folder(COMMON, quantize, builds=True),
     "docs/how-to/validate.md": Folder(

@@ -6,6 +6,7 @@ import click
 from support.code_blocks import PAGES
 
 from qdqtool.cli import command
+from qdqtool.jobs.migration.lines import options_of
 from tools import site
 
 
@@ -20,6 +21,15 @@ def test_the_help_of_every_command_takes_the_place_of_the_directive():
         assert f"Usage: qdqtool {name} " in text
         assert [flag for flag in sorted(flags) if flag not in text] == []
     assert page.endswith("\n\nMore.\n")
+
+
+def test_the_options_of_other_tools_take_the_place_of_the_directive():
+    page = site.on_page_markdown("# From trtexec\n\n::: options trtexec\n\n::: options modelopt\n")
+    assert "| `--versionCompatible`, `--vc` | `build --version-compatible` |  |" in page
+    assert "| `--useDLACore` | no counterpart, **lost** | no builder of qdqtool builds for DLA |" in page
+    assert "| `--int8` | `quantize --quantize-mode` | Q/DQ nodes replace implicit quantization; removed in" in page
+    assert page.count("\n| `") == sum(len(options_of(tool)) for tool in ("trtexec", "modelopt"))
+    assert "::: " not in page
 
 
 def test_a_page_has_at_most_1500_words_beside_its_code():
