@@ -66,7 +66,7 @@ def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
         migrate_file(tmp_path)
 
 
-def test_names_with_spaces_quotes_and_newlines_can_be_pasted(tmp_path: Path) -> None:
+def test_names_with_spaces_quotes_and_newlines_can_be_pasted() -> None:
     done = qdqtool("migrate", """trtexec --onnx="it's a.onnx" --saveEngine='b;c'""")
     assert done.out.splitlines()[0] == """qdqtool build 'it'"'"'s a.onnx' -o 'b;c'"""
     done = qdqtool("migrate", "trtexec --onnx='a\nb.onnx' --saveEngine=e")
@@ -75,7 +75,15 @@ def test_names_with_spaces_quotes_and_newlines_can_be_pasted(tmp_path: Path) -> 
     assert report.lines[0].commands == (("qdqtool", "build", "a\nb.onnx", "-o", "e"),)
 
 
-def test_the_exit_code_says_whether_the_result_is_the_same(tmp_path: Path) -> None:
+def test_a_long_option_is_cut_and_its_command_is_not() -> None:
+    layers = ",".join(f"layer{number}:fp32" for number in range(100))
+    line = f"trtexec --onnx=a --saveEngine=e --fp16 --precisionConstraints=obey --layerPrecisions={layers}"
+    first, *rest = qdqtool("migrate", line).out.splitlines()
+    assert first.count("--nodes-to-exclude") == 100
+    assert max(map(len, rest)) < 260
+
+
+def test_the_exit_code_says_whether_the_result_is_the_same() -> None:
     assert qdqtool("migrate", "trtexec --onnx=a --saveEngine=e --useSpinWait").code == 0
     assert qdqtool("migrate", "trtexec", "--onnx=a", "--saveEngine=e").code == 2, "click reads the options"
     assert qdqtool("migrate", "--", "trtexec", "--onnx=a", "--saveEngine=e").code == 0

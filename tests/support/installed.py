@@ -41,6 +41,7 @@ COMMANDS = (
     "strip int8.onnx -o float.onnx",
     "cast model.onnx --data data.npz -o half.onnx",
     "convert model.onnx --calib-data data.npz --no-build -o converted",
+    "migrate -- trtexec --onnx=model.onnx --fp16 --saveEngine=half.engine",
     *(("build int8.onnx -o int8.engine --backend tensorrt-rtx --require-precision int8>=100%",) if HAS_BUILDER else ()),
 )
 

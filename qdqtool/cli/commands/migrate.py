@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from qdqtool.cli.options import emit, is_quiet, report_options
-from qdqtool.errors import UsageError
+from qdqtool.errors import UsageError, escape
 
 
 @click.command(short_help="Translate a command line of trtexec, Polygraphy or Model Optimizer.")
@@ -44,14 +44,12 @@ def command(
     if is_text or not run:
         emit(report, output_format, "migrate", passed=not report.exit_code)
     if run:
-        report = run_commands(report, _begin, quiet_stdout=not is_text)
+
+        def begin(words: Sequence[str]) -> None:
+            if not is_quiet():
+                click.echo(escape(f"$ {shlex.join(words)}"), err=True)
+
+        report = run_commands(report, begin, quiet_stdout=not is_text)
         if not is_text:
             emit(report, output_format, "migrate")
     ctx.exit(report.exit_code)
-
-
-def _begin(words: Sequence[str]) -> None:
-    from qdqtool.errors import escape
-
-    if not is_quiet():
-        click.echo(f"$ {escape(shlex.join(words))}", err=True)

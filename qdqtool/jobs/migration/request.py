@@ -6,13 +6,14 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 
+from qdqtool.engines.tensorrt.deployment import parse_pools
 from qdqtool.errors import UsageError
 from qdqtool.jobs.migration.lines import GivenOption, ToolLine
 from qdqtool.samples.input_shapes import Shapes, parse_shapes
 
 _TYPES = {"float16": "fp16", "half": "fp16", "bfloat16": "bf16", "float32": "fp32", "float": "fp32"}
 _TYPES |= dict.fromkeys(("int8", "fp8"), "quantized")
-_IGNORED = "the tool ignores it beside its option for strongly typed networks"
+_IGNORED = "the types come from the file in strongly typed networks"
 _QUANTIZED = "the model has Q/DQ nodes, which decide its types"
 _UNUSED = "only quantization reads it, and the line does not quantize"
 _BUILT = "an engine that exists keeps its types and options"
@@ -120,7 +121,9 @@ class Request:
             # Polygraphy counts bytes, and trtexec MiB.
             is_bytes = given.option.arity == "=+" and re.fullmatch(r"\d+(\.\d+)?([eE]\d+)?", size)
             name = {"tactic_shared_memory": "tacticSharedMem"}.get(name.lower(), name)
-            self.words["build"] += ["--mem-pool-size", f"{name}:{f'{int(float(size))}B' if is_bytes else size}"]
+            pool = f"{name}:{f'{int(float(size))}B' if is_bytes else size}"
+            parse_pools([pool])
+            self.words["build"] += ["--mem-pool-size", pool]
 
     def _take_workspace(self, given: GivenOption, _slot: str, _kind: str) -> None:
         self.words["build"] += ["--mem-pool-size", f"workspace:{given.value}"]

@@ -10,6 +10,11 @@ from qdqtool.jobs.migration.translation import MigratedOption
 from qdqtool.reports.terminal import FittedTable
 
 
+_FATES = {"default": "nothing to do", "none": "no counterpart"}
+SHOWN = 80
+"""Largest number of characters of an option that are printed."""
+
+
 def render(report: MigrateReport, console: Console) -> None:
     """Print the commands of each line ready to paste, then what became of each option."""
     for number, line in enumerate(report.lines):
@@ -25,18 +30,16 @@ def _line(line: MigratedLine, console: Console) -> None:
     console.print()
     table = FittedTable("option", "qdqtool", "reason")
     for option in line.options:
-        table.add_row(escape(option.given), escape(option.ours) or _FATES[option.fate], _reason(option))
+        given = option.given if len(option.given) <= SHOWN else f"{option.given[:SHOWN]}…"
+        table.add_row(escape(given), escape(option.ours) or _FATES[option.fate], _reason(option))
     console.print(table)
     if line.needs_data:
         console.print("DATA stands for calibration samples: `--calib-data DATA`", style="yellow")
     for note in line.notes:
         console.print(f"note     {escape(note)}", style="yellow", highlight=False)
-    lost = [escape(option.given) for option in line.options if option.changes_result]
+    lost = [escape(option.given[:SHOWN]) for option in line.options if option.changes_result]
     if lost:
         console.print(f"not translated, and it changes the result: {', '.join(lost)}", style="red", highlight=False)
-
-
-_FATES = {"default": "nothing to do", "none": "no counterpart"}
 
 
 def _reason(option: MigratedOption) -> str:

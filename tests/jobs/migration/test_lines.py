@@ -52,7 +52,7 @@ def test_options_of_a_release_that_lacks_them_are_marked_as_removed() -> None:
     gone = {name for key in ("trtexec 10", "trtexec 8") for text in SOURCES[key].values() for name in text.split()}
     for option in options_of("trtexec"):
         is_gone = bool({name.removeprefix("--") for name in option.names} & gone)
-        assert is_gone == bool(option.gone) or option.names == ("--streams",), option.names
+        assert is_gone == bool(option.gone), option.names
 
 
 def test_values_are_read_in_both_ways() -> None:

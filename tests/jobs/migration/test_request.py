@@ -111,6 +111,8 @@ def test_regular_expressions_become_globs_or_are_lost() -> None:
         ("trtexec --uff=net.uff", "--uff=net.uff is no ONNX model"),
         ("polygraphy convert m.pb --model-type frozen -o e", "--model-type frozen is no ONNX model"),
         ("trtexec --onnx=m --optShapes=1x3", "--optShapes '1x3' cannot be read"),
+        ("trtexec --onnx=m --memPoolSize=workspace", "cannot be read"),
+        ("trtexec --onnx=m --memPoolSize=worksapce:1G", "'worksapce', which is not a memory pool; did you mean"),
         ("trtexec --onnx=m --optShapes=x:$S", "--optShapes has 'x:$S', which a shell expands"),
         ("trtexec --onnx=m --fp16 --layerPrecisions=a", "--layerPrecisions has 'a' without a type"),
     ],
