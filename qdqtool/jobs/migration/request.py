@@ -18,7 +18,13 @@ _QUANTIZED = "the model has Q/DQ nodes, which decide its types"
 _UNUSED = "only quantization reads it, and the line does not quantize"
 _BUILT = "an engine that exists keeps its types and options"
 _FREE = "the tool ignores it unless precision constraints are obey or prefer, and types can be chosen"
+_OTHER_SHAPES = "the engine is built for the other shapes, and bench times the optimum"
 _REGEX = re.compile(r"[\\()|+{}\[\]^$?]")
+_WITH_ENGINE = {
+    "shapes run": ("none", "bench times the shapes that the engine was built for; --data gives others"),
+    "build --export-layer-info": ("none", "inspect prints the kernels of an engine that qdqtool built"),
+}
+"""The fates of options that mean something else for an engine that exists."""
 _ENGINE_SLOTS = {"", "load", "bench", "inspect", "verify"}
 """The slots that also concern an engine that exists."""
 
@@ -52,7 +58,7 @@ class Request:
             if not self.has_engine or slot in _ENGINE_SLOTS:
                 getattr(self, f"_take_{slot}", self._take_value)(given, slot, rest)
             else:
-                self.fates[given.name] = "default", _BUILT
+                self.fates[given.name] = _WITH_ENGINE.get(given.option.to, ("default", _BUILT))
         self._settle(has_pairs)
 
     @property
@@ -169,12 +175,18 @@ class Request:
         if value.get("constraints") not in {"obey", "prefer"} or not value.keys() & {"mode", "half"}:
             self._drop({"layers"}, "default", _FREE)
             self.layers.clear()
+        self._settle_inputs()
+
+    def _settle_inputs(self) -> None:
+        if any(kinds.keys() - {"run"} for kinds in self.profiles.values()):
+            names = (given.name for given in self._given if given.option.to == "shapes run")
+            self.fates |= dict.fromkeys(names, ("default", _OTHER_SHAPES))
         if len(self._io) > 1:
             self._drop({"io"}, "none", "cast gives all float inputs and outputs one type")
         elif self._io == {"fp32"}:
             self._drop({"io"}, "default", "inputs and outputs keep float32")
         elif self._io:
-            value["io"] = self._io.pop()
+            self.value["io"] = self._io.pop()
 
     def _drop(self, slots: Collection[str], fate: str, reason: str) -> None:
         """Give the options of these slots another fate than that of the table."""

@@ -9,7 +9,6 @@ from qdqtool.jobs.migrate import MigratedLine, MigrateReport
 from qdqtool.jobs.migration.translation import MigratedOption
 from qdqtool.reports.terminal import FittedTable
 
-
 _FATES = {"default": "nothing to do", "none": "no counterpart"}
 SHOWN = 80
 """Largest number of characters of an option that are printed."""

@@ -68,9 +68,21 @@ def test_inputs_and_outputs_have_one_type_and_linear_tensors(
 
 
 def test_an_engine_that_exists_keeps_its_types() -> None:
-    found = fates("trtexec --loadEngine=e --int8 --shapes=anything --iterations=3")
-    assert found["--int8"] == found["--shapes"] == NOTHING
+    found = fates("trtexec --loadEngine=e --int8 --optShapes=anything --iterations=3")
+    assert found["--int8"] == found["--optShapes"] == NOTHING
     assert found["--iterations"] == ("other", "bench --runs", False)
+
+
+def test_other_shapes_and_files_of_an_engine_that_exists_are_lost() -> None:
+    found = fates("trtexec --loadEngine=e --shapes=x:1 --exportLayerInfo=f")
+    assert found["--shapes"] == found["--exportLayerInfo"] == LOST
+
+
+def test_shapes_for_times_count_only_alone() -> None:
+    assert fates(f"{ONNX} --shapes=x:1")["--shapes"] == ("other", "build --opt-shapes", False)
+    found = fates(f"{ONNX} --shapes=x:1 --optShapes=x:2")
+    assert found["--shapes"] == NOTHING
+    assert found["--optShapes"] == ("same", "build --opt-shapes", False)
 
 
 def test_one_type_and_one_timing_cache() -> None:
