@@ -271,6 +271,19 @@ def test_a_note_that_claims_bfloat16_hides_no_damage(made: Path, tmp_path: Path)
     assert failure.startswith("weight 'w3'")
 
 
+def test_a_note_of_quantize_has_no_rounded_scales_and_one_of_a_later_version_is_no_note(
+    made: Path, tmp_path: Path
+) -> None:
+    model = onnx.load(made / "int4.onnx")
+    (entry, *rest) = noted(model)
+    assert entry.keys() == {"tensor", "scope", "type", "error"}
+    assert not msgspec.convert({**entry, "scope": ()}, NotedRounding).rounded
+    note = next(entry for entry in model.metadata_props if entry.key == ROUNDING_KEY)
+    note.value = json.dumps([{**entry, "later": 1}, *rest])
+    onnx.save(model, tmp_path / "later.onnx")
+    assert len(check_model(tmp_path / "later.onnx", baseline=made / "float.onnx").failures) == LAYERS
+
+
 def test_a_damaged_scale_of_scales_is_found(made: Path, tmp_path: Path) -> None:
     model = onnx.load(made / "nvfp4.onnx")
     tensor = initializer(model, "w3_scale_quantized")

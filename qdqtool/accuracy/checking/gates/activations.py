@@ -118,18 +118,18 @@ def bound_of(index: ModelIndex, value: Value | None) -> float | None:
     Returns:
         The bound of the operator that makes the values, or None if it has no known bound.
     """
-    node = _bounded(index, value)
-    return ops.traits(node).bound if node is not None else None
+    found = _bounded(index, value)
+    return found[1] if found is not None else None
 
 
-def _bounded(index: ModelIndex, value: Value | None) -> NodeView | None:
+def _bounded(index: ModelIndex, value: Value | None) -> tuple[NodeView, float] | None:
     for _ in range(MAX_NODES):
         node = value.producer if value is not None else None
         if node is None:
             return None
         known = ops.traits(node)
         if known.bound is not None:
-            return node
+            return node, known.bound
         if index.qdq.get(node) is None and not (known.moves_values or known.passes_values):
             return None
         value = node.input(0)
@@ -138,9 +138,10 @@ def _bounded(index: ModelIndex, value: Value | None) -> NodeView | None:
 
 def _too_narrow(index: ModelIndex, error: PairError) -> str:
     """Return that a range clips most values that an operator can make, on any data; empty if it does not."""
-    node, bound, top = _bounded(index, error.entry.data), bound_of(index, error.entry.data), _top(error)
-    if node is None or bound is None:
+    found, top = _bounded(index, error.entry.data), _top(error)
+    if found is None:
         return ""
+    node, bound = found
     if top >= bound * (LEAST_HELD_OF_MANY if ops.traits(node).softmax else LEAST_HELD):
         return ""
     return f"{_place(error)}: its codes end at {top:.3g}, and {node.op_type} '{node.label}' reaches {bound:g}"

@@ -297,6 +297,13 @@ def test_the_condition_names_the_limit_that_applies(is_random: bool) -> None:
     assert found.detail == ("1 pair, worst 3.0 dB at 't'" if is_random else "1 of 1 pairs do not fit")
 
 
+def test_a_scale_far_from_the_best_is_a_miss_at_any_sqnr() -> None:
+    _, of_data, _ = errors_of()
+    good = counted(of_data, 40.0)
+    assert not gate.misses(good)
+    assert gate.misses(replace(good, excess="9 dB more error"))
+
+
 def test_a_pair_that_reaches_a_limit_exactly_is_above_it() -> None:
     _, of_data, _ = errors_of()
     error = counted(of_data, 12.5)

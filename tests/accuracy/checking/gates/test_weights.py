@@ -341,13 +341,14 @@ def test_distant_codes_fail_where_a_limit_applies(limit: float | None) -> None:
         ([(2.5, 3.7, 4.8)] * 2, False),
         ([(2.5, 3.7, 4.8)] * 9 + [(1.0, 2.0, 3.0)], False),
         ([(2.5, 2.0, 3.0)] * 3, False),
+        ([(2.5, 3.7, 3.0, 4.0)] * 3, False),
     ],
-    ids=["all", "few weights", "one is intact", "few elements"],
+    ids=["all", "few weights", "one is intact", "few elements", "half of the elements"],
 )
 def test_weights_that_all_differ_were_perhaps_trained_again(found: list[tuple[float, ...]], suggests: bool) -> None:
     made = [Findings() for _ in found]
     for each, values in zip(made, found, strict=True):
-        each.packed.add(np.int8([1, 2, 3]), np.float32(1), None, np.float32(values), 0.5)
+        each.packed.add(np.int8(range(1, len(values) + 1)), np.float32(1), None, np.float32(values), 0.5)
     made[0].job.boundaries = [each.packed for each in made]
     failures = made[0].gate().failures
     assert [text.endswith("; trained again? --max-weight-steps inf skips this comparison") for text in failures] == [
