@@ -52,20 +52,20 @@ class Bench:
         self._judge = Judge("tensorrt_rtx", 60)
 
     def ask(self, model: onnx.ModelProto) -> str:
-        """Return ``built``, or the message that refuses the model."""
+        """Return ``built``, or the message of TensorRT that refuses the model."""
         self._path.write_bytes(model.SerializeToString())
         found = self._judge.ask({"model": str(self._path), "targets": TARGETS, "values": {}, "size": 8})
         if found.stage == BUILT:
             return BUILT
         said = found.errors[0]["message"] if found.errors else found.log[0][1] if found.log else ""
-        return found.end or _words(said)
+        return found.end or said
 
     def stop(self) -> None:
         """End the child process."""
         self._judge.stop()
 
 
-def _words(said: str) -> str:
+def words(said: str) -> str:
     """Return the part of a message that is for people."""
     if "failed to load" in said:
         return "needs a plugin"
@@ -92,7 +92,7 @@ def rows(bench: Bench, schemas: Mapping[str, Any]) -> Iterator[Row]:
     for variant in variants():
         models = [variant.model(schemas[variant.op_type], each) for each in FLOATS]
         kernels = [model is not None and has_kernel(model) for model in models]
-        answers = [NO_TYPE if model is None else bench.ask(model) for model in models]
+        answers = [NO_TYPE if model is None else words(bench.ask(model)) for model in models]
         yield Row(variant, tuple(answers), any(kernels))
 
 

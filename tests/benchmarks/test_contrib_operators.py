@@ -8,6 +8,7 @@ from support.paths import ROOT
 
 from benchmarks.contrib import DOMAIN, FLOATS, variants
 from benchmarks.contrib_operators import NO_TYPE, Bench, has_kernel, rows
+from qdqtool.engines.tensorrt.parser_errors import translate
 
 SCHEMAS = {each.name: each for each in state.get_all_operator_schema() if each.domain == DOMAIN}
 PAGE = (ROOT / "docs/developers/contrib_operators.md").read_text()
@@ -35,6 +36,33 @@ def test_a_type_that_the_schema_lacks_has_no_model():
     [variant] = [each for each in variants() if each.op_type == "GemmaRotaryEmbedding"]
     models = [variant.model(SCHEMAS[variant.op_type], each) for each in FLOATS]
     assert [model is not None for model in models] == [False, True, False]
+
+
+EXPLAINED = {
+    ("Attention", "projections inside"): "`qdqtool normalize",
+    ("GroupQueryAttention", "with scale"): "`qdqtool normalize",
+    ("GroupQueryAttention", "without scale"): "`qdqtool normalize",
+    ("MatMulNBits", "4 bits"): "`qdqtool normalize",
+    ("MultiHeadAttention", "with a bias"): "`qdqtool normalize",
+    ("MultiHeadAttention", "with past keys and values"): "`qdqtool normalize",
+    ("MultiHeadAttention", "packed keys and values"): "`qdqtool normalize",
+    ("SkipSimplifiedLayerNormalization", "with the mean as output"): "remove these outputs",
+}
+"""A part of the hint for models that are refused."""
+
+
+@pytest.mark.builder
+def test_refusals_of_known_names_are_explained(tmp_path: Path):
+    bench = Bench(tmp_path)
+    asked = [each for each in variants() if (each.op_type, each.words) in EXPLAINED]
+    assert len(asked) == len(EXPLAINED)
+    for variant in asked:
+        model = variant.model(SCHEMAS[variant.op_type], "float32")
+        assert model is not None
+        refusal = translate(bench.ask(model), op_type=variant.op_type)
+        assert refusal.explained, variant
+        assert EXPLAINED[variant.op_type, variant.words] in (refusal.hint or ""), variant
+    bench.stop()
 
 
 @pytest.mark.builder
