@@ -12,6 +12,7 @@
 #   make foreign  what other tools quantize and export, from their file to an engine; writes docs/developers/foreign.md
 #   make bindings fetches NVIDIA's Python bindings (8 MB) for tests/engines/tensorrt/test_parsing_product.py, which skips what needs them
 #   make refusals    what TensorRT for RTX refuses, and whether it is explained; writes docs/developers/refusals.md
+#   make contrib     what TensorRT for RTX makes of ONNX Runtime's contrib operators; writes docs/developers/contrib_operators.md
 #   make same SINCE=COMMIT  what 40 models print and write through every command, against that commit
 #   make corpus every command on every ONNX file that the installed packages bring, and 5,000 damaged ones
 #   make wheel  builds wheel and sdist, and uses the wheel in an empty environment; CI does so too
@@ -34,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # onnxruntime-gpu and tensorrt-rtx also serve machines without a GPU; elsewhere the CPU packages do
 EXTRA  := $(shell [ "$$(uname -sm)" = "Linux x86_64" ] && echo gpu || echo cpu)
 
-.PHONY: pictures setup demo test test-all lint format check budget generated docs bench bindings properties mutants same corpus refusals peers zoo foreign gpu-test vendored wheel oldest clean
+.PHONY: pictures setup demo test test-all lint format check budget generated docs bench bindings properties mutants same corpus refusals contrib peers zoo foreign gpu-test vendored wheel oldest clean
 
 setup: $(READY)
 
@@ -104,7 +105,7 @@ pictures: $(READY)
 	$(BIN)/python tools/pictures.py
 
 bench: $(READY)
-	for file in $(filter-out benchmarks/compare.py benchmarks/corpus.py benchmarks/foreign.py benchmarks/large_models.py benchmarks/peers.py benchmarks/refusals.py benchmarks/zoo.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
+	for file in $(filter-out benchmarks/compare.py benchmarks/contrib_operators.py benchmarks/corpus.py benchmarks/foreign.py benchmarks/large_models.py benchmarks/peers.py benchmarks/refusals.py benchmarks/zoo.py,$(wildcard benchmarks/*.py)); do $(BIN)/python $$file || exit 1; done
 
 properties: $(READY)
 	QDQTOOL_EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest -n auto --dist worksteal tests/properties tests/support $(ARGS)
@@ -133,6 +134,9 @@ vendored: $(READY)
 # ARGS="--networks FILES": networks too, as they are and quantized; see benchmarks/refusals.py
 refusals: $(READY)
 	PYTHONPATH=$(CURDIR):$(CURDIR)/tests $(BIN)/python -W ignore benchmarks/refusals.py --markdown docs/developers/refusals.md $(ARGS)
+
+contrib: $(READY)
+	PYTHONPATH=$(CURDIR) $(BIN)/python -W ignore benchmarks/contrib_operators.py --markdown docs/developers/contrib_operators.md
 
 # MODELOPT=/path/to/python of an environment with nvidia-modelopt[onnx] adds Model Optimizer; ARGS=--quick: 5 minutes
 peers: $(READY)

@@ -567,6 +567,7 @@ ELSEWHERE = {
     "finds the smallest model with this message": "tests/engines/build/test_refusal.py pastes the command",
     "a fault of TensorRT; `": "tests/engines/build/test_parser_answer.py has the model",
     "`--drop-clipping` writes": "tests/jobs/test_strip.py asks for both",
+    "writes it as operators of ONNX": "tests/linting/repair/forms/test_contrib_operators.py normalizes them",
     "one file, but the fixed model": "needs a model above 2 GiB",
     "`git lfs pull`": "needs a repository with git lfs",
     "other --input-shapes and --input-values may pass; `--skip-validate`": "tests/jobs/test_build.py pastes it",

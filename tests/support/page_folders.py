@@ -13,6 +13,7 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantiz
 from qdqtool.linting import rules
 from support.code_blocks import blocks_of
 from support.command import exit_code_of
+from support.contrib_models import encoder, encoder_data, fused, genai_data, genai_decoder
 from support.engine_models import FP8, ROWS, Net
 from support.networks import Network
 from support.paths import ROOT
@@ -152,6 +153,13 @@ def from_trtexec(folder: Path) -> None:
     (folder / "build.txt").write_text("trtexec --onnx=model.onnx --fp16 --saveEngine=model.engine\n", encoding="utf-8")
 
 
+def contrib_operators(folder: Path) -> None:
+    onnx.save(fused(encoder(), "bert"), folder / "fused.onnx")
+    np.savez(folder / "calib.npz", **encoder_data())
+    onnx.save(genai_decoder(), folder / "genai.onnx")
+    np.savez(folder / "genai.npz", **genai_data())
+
+
 def samples(folder: Path) -> None:
     """Make models that take images, sound and text, with files for each."""
     onnx.save(conv_net("x", 64), folder / "resnet.onnx")
@@ -225,6 +233,7 @@ FOLDERS: Mapping[str, Folder] = {
     "docs/how-to/other-tools.md": Folder(
         {**COMMON, "calib.npz": SAMPLES / "digits_transformer/calibration.npz"}, other_tools
     ),
+    "docs/how-to/contrib-operators.md": Folder({}, contrib_operators, builds=True),
     "docs/how-to/scale-out.md": Folder(
         COMMON,
         scale_out,

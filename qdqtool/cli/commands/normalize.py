@@ -24,6 +24,9 @@ def command(*, model: Path, output: Path, output_format: str, **words: Any) -> N
     Rewritten groups of nodes: Div, Round, Clip and Mul that quantize; Cast and Mul that dequantize; Clip and needless
     Cast of codes; computed scales. Biases stored as codes are rewritten too, and unsigned codes that fit a signed type.
 
+    Operators of ONNX Runtime's optimizers that TensorRT does not build, such as SkipLayerNormalization, BiasGelu and
+    GroupQueryAttention, are written as operators of ONNX.
+
     The outputs of both models are compared in ONNX Runtime. The report shows that they are equal, or the difference.
     """
     from qdqtool.jobs.normalize import normalize_model

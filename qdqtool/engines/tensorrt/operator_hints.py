@@ -4,6 +4,8 @@ import re
 import shlex
 from pathlib import Path
 
+from qdqtool.models.ops.microsoft import WRITTEN_AS_ONNX, WRITTEN_HINT
+
 _PASTED = re.compile(r"`[^`]*`")
 _MODEL = re.compile(r"\bMODEL\b")
 
@@ -31,6 +33,7 @@ _ANY = "export the model without it, or run that part outside the engine"
 _NORMALIZE_HINT = "`qdqtool normalize MODEL -o OUT.onnx` writes it as QuantizeLinear and DequantizeLinear"
 _KINDS: tuple[tuple[tuple[str, ...], frozenset[str], str], ...] = (
     (_NORMALIZED, _QONNX, _NORMALIZE_HINT),
+    ((), WRITTEN_AS_ONNX - FUNCTIONS, WRITTEN_HINT),
     (_QUANTIZED, frozenset(), "quantize with QuantizeLinear and DequantizeLinear nodes"),
     ((), frozenset({"DequantizeLinear"}), "shift the codes by 128 to int8 with zero point 0: the values stay the same"),
     ((), _TRAINING, "it belongs to training: export the model for inference"),

@@ -105,7 +105,7 @@ def _without_entry(refusal: Refusal) -> Refusal:
     if refusal.op_type is None:
         return replace(refusal, reason="no reason was given", explained=False)
     reason = f"operator {refusal.op_type} is not supported"
-    return replace(refusal, reason=reason, hint=hint_for(refusal.op_type), rules=("QT403",))
+    return replace(refusal, reason=reason, hint=hint_for(refusal.op_type), rules=("QT403", "QT420"))
 
 
 def parser_refusals(errors: list[dict[str, Any]], further: list[dict[str, Any]]) -> tuple[Refusal, ...]:

@@ -2,6 +2,7 @@
 
 from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
+from qdqtool.models.ops.microsoft import WRITTEN_AS_ONNX, WRITTEN_HINT
 from qdqtool.models.targets import Target
 
 _MICROSOFT = "com.microsoft"
@@ -40,7 +41,9 @@ class ParserRefusal(Rule):
         for fault in context.parser_faults:
             node = fault.node(context.nodes)
             hint = fault.hint
-            if node is not None and node.domain == _MICROSOFT:
+            if node is not None and node.domain == _MICROSOFT and node.op_type in WRITTEN_AS_ONNX:
+                hint = WRITTEN_HINT
+            elif node is not None and node.domain == _MICROSOFT and "`" not in (hint or ""):
                 hint = "ONNX Runtime made this operator: export the model without its graph optimizations"
             # If the node is not found in the file, the message names it.
             where = f"node '{fault.name}': " if node is None and fault.name else ""

@@ -30,7 +30,8 @@ class QOperator(Rule):
     """Quantization is expressed by Q/DQ around ordinary operators.
 
     Why it matters: QLinearConv and similar operators are the compiled form of ONNX Runtime. TensorRT refuses them with
-    the message "false". ONNX Runtime does not know NVIDIA's TRT_ operators. Both refuse QONNX, which Brevitas exports.
+    the message "false", and needs a plugin for MatMulNBits and QMoE. ONNX Runtime does not know NVIDIA's TRT_
+    operators. Both refuse QONNX, which Brevitas exports.
 
     Bad: QLinearConv, MatMulInteger, DynamicQuantizeLinear; com.microsoft QGemm, MatMulNBits; Quant of QONNX.
 
@@ -84,7 +85,7 @@ class QOperator(Rule):
 
     def check(self, context: RuleContext, target: Target) -> Faults:
         """Find these operators by name, unless a local function defines them."""
-        foreign = _is_microsoft if target.family == "tensorrt" else _is_tensorrt
+        foreign = is_compiled if target.family == "tensorrt" else _is_tensorrt
         for node in context.nodes:
             if (foreign(node) or is_quantizer(node.proto)) and context.called(node) is None:
                 full = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
@@ -92,7 +93,8 @@ class QOperator(Rule):
                 yield Fault(f"operator {full} is unknown to {target.title}", node, found=full, expected=expected)
 
 
-def _is_microsoft(node: NodeView) -> bool:
+def is_compiled(node: NodeView) -> bool:
+    """Return whether a node is an operator of ONNX Runtime, or of ONNX, on codes."""
     # The parser compares only names, so it also refuses com.microsoft operators in the default domain.
     if node.domain not in {"", "com.microsoft"}:
         return False

@@ -201,12 +201,13 @@ def refuse_nothing(slots: Sequence[ProposedSlot], skipped: Sequence[SkippedNode]
     """Check that there is something to quantize.
 
     Raises:
-        UsageError: Nothing can be quantized; the message has a reason, preferably of an operator that could gain.
+        UsageError: Nothing can be quantized; the message has a reason, preferably of an operator that could gain, or
+            one with a command.
     """
     if slots:
         return
     if not skipped:
         raise UsageError("nothing can be quantized: no operator of the model gains from quantization")
-    first = min(skipped, key=lambda node: node.reason.on_request)
+    first = min(skipped, key=lambda node: (node.reason.on_request, "`" not in node.reason.text))
     more = f" (and {len(skipped) - 1} more {'node' if len(skipped) == 2 else 'nodes'})" if len(skipped) > 1 else ""
     raise UsageError(f"nothing is left to quantize: '{first.node}' ({first.op_type}): {first.reason.text}{more}")

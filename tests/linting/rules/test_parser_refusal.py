@@ -13,7 +13,7 @@ from qdqtool.models.graph.model import Model
 TEXT = """<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
 agraph (float[2,2] x) => (float[2,2] y) {
     [first] a = Relu (x)
-    [twice] b = com.microsoft.FastGelu (a)
+    [twice] b = com.microsoft.Inverse (a)
     [twice] c = com.microsoft.FastGelu (b)
     y = Relu (c)
 }"""
@@ -57,7 +57,8 @@ def test_it_alone_asks_the_parser():
 
 
 def test_an_operator_of_onnx_runtime_has_a_hint_of_its_own():
-    assert "graph optimizations" in finding(name="twice", op_type="FastGelu", index=1, hint="wait").message
+    assert "graph optimizations" in finding(name="twice", op_type="Inverse", index=1, hint="wait").message
+    assert "(`qdqtool normalize" in finding(name="twice", op_type="FastGelu", index=2, hint="wait").message
     assert finding(name="first", op_type="Relu", hint="wait").message.endswith("it is round (wait)")
 
 

@@ -409,3 +409,10 @@ def test_every_layer_may_have_the_fallback_format_and_none_is_what_the_mode_prop
     assert [(each.slot, each.scheme) for each in both.slots] == [(each.slot, each.scheme) for each in alone.slots]
     assert both.skipped == alone.skipped
     assert in_two_formats("int8", "fp8") == proposal_of(layers(quantized=False))
+
+
+def test_a_refusal_names_the_reason_with_a_command_first():
+    plain, useful = (Reason("some", text) for text in ("it is small", "`qdqtool normalize` writes it anew"))
+    skipped = [SkippedNode(node, "Op", "", reason) for node, reason in (("a", plain), ("b", useful))]
+    with pytest.raises(UsageError, match=r"'b' \(Op\): `qdqtool normalize` writes it anew \(and 1 more node\)"):
+        refuse_nothing([], skipped)

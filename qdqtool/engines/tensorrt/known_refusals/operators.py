@@ -1,6 +1,7 @@
 """Refusals of operators that TensorRT does not have, and of attributes that it does not support."""
 
 from qdqtool.engines.tensorrt.known_refusals._known import BY_OPERATOR, known
+from qdqtool.models.ops.microsoft import WRITTEN_HINT
 
 _RESIZE_OUTSIDE = (
     "if the model resizes its input, resize before the engine runs; otherwise change the attributes of the Resize"
@@ -11,7 +12,7 @@ ENTRIES = (
         r"Plugin not found|failed to load \w+ plugin|creator && |plugin was not found in the plugin registry",
         "TensorRT has no operator and no plugin with this name",
         hint=BY_OPERATOR,
-        rules="QT403",
+        rules="QT403 QT420",
     ),
     known(
         r"doesn't support mode than 1 outputs",
@@ -94,6 +95,36 @@ ENTRIES = (
         "TensorRT has its own operator with this name, with other attributes",
         hint=BY_OPERATOR,
         rules="QT403",
+    ),
+    known(
+        r"scale != 0: scale is invalid",
+        "it has no attribute scale, and TensorRT has no default for it",
+        hint=BY_OPERATOR,
+    ),
+    known(
+        r"MultiHeadAttention (\w+) input is not supported",
+        "TensorRT takes no input {0}",
+        hint=BY_OPERATOR,
+    ),
+    known(
+        r"only supports MultiHeadAttention with|MultiHeadAttention (?:only supports 3D|requires query)",
+        "TensorRT takes queries, keys and values with 3 dimensions, and makes one output",
+        hint=WRITTEN_HINT,
+    ),
+    known(
+        r"Q, K, and V inputs must have the same number of dimensions",
+        "TensorRT reads it as the Attention of ONNX, whose first three inputs have the same number of dimensions",
+        hint=WRITTEN_HINT,
+    ),
+    known(
+        r"input tensor A must be FP16",
+        "TensorRT takes float16 data only, and needs a plugin for it",
+        hint=BY_OPERATOR,
+    ),
+    known(
+        r"only support output and input_skip_bias_sum",
+        "TensorRT makes no mean and no deviation (outputs 1 and 2)",
+        hint="remove these outputs",
     ),
     known(
         r"does not support the sparse_value, value_string and value_strings attributes",

@@ -14,7 +14,7 @@ from typing import Any
 import onnx
 
 from qdqtool.models.graph.io.copying import copy_model
-from qdqtool.models.graph.scope import all_nodes
+from qdqtool.models.graph.scope import all_nodes, walk
 
 DOMAINS = frozenset({"qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"})
 """Domains of QONNX. Brevitas first wrote ``onnx.brevitas``, and QONNX itself wrote ``finn.custom_op.general``."""
@@ -30,16 +30,42 @@ def is_quantizer(node: onnx.NodeProto) -> bool:
     return node.domain in DOMAINS and node.op_type in QUANTIZERS
 
 
+CONTRIB = "com.microsoft"
+"""The domain of ONNX Runtime's contrib operators, which ONNX does not know."""
+
+_SKIPS = frozenset({"SkipLayerNormalization", "SkipSimplifiedLayerNormalization"})
+_SAME = _SKIPS | {"BiasGelu", "FastGelu", "Gelu", "QuickGelu", "RotaryEmbedding"}
+_ATTENTIONS = frozenset({"GroupQueryAttention", "MultiHeadAttention"})
+_SUM = 3
+"""The index of the output of a skip operator that is the sum of its inputs."""
+
+
+def keeps_type(node: onnx.NodeProto) -> bool:
+    """Return whether output 0 of an operator that only ONNX Runtime knows has the type and shape of input 0."""
+    if node.domain == CONTRIB:
+        # With packed queries, keys and values the output has another shape.
+        return node.op_type in _SAME or (node.op_type in _ATTENTIONS and len(node.input) > 1 and bool(node.input[1]))
+    return not node.domain and node.op_type == "SimplifiedLayerNormalization"
+
+
 def with_identities(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a copy in which an Identity replaces each QONNX quantizer; the same model if it has no quantizer."""
-    if not any(map(is_quantizer, all_nodes(proto))):
+    """Return a copy in which an Identity replaces nodes that keep the type of input 0; the same model without any."""
+    if not any(is_quantizer(node) or keeps_type(node) for node in all_nodes(proto)):
         return proto
     copy = copy_model(proto)
-    for node in filter(is_quantizer, all_nodes(copy)):
-        node.domain, node.op_type = "", "Identity"
-        del node.input[1:]
-        node.ClearField("attribute")
+    defined = {(function.domain, function.name) for function in copy.functions}
+    for _, container in walk(copy):
+        nodes = [each for node in container.node for each in _identities(node, defined)]
+        del container.node[:]
+        container.node.extend(nodes)
     return copy
+
+
+def _identities(node: onnx.NodeProto, defined: Collection[tuple[str, str]]) -> list[onnx.NodeProto]:
+    if not (is_quantizer(node) or keeps_type(node)) or (node.domain, node.op_type) in defined:
+        return [node]
+    names = [*node.output[:1], *(node.output[_SUM:] if node.op_type in _SKIPS else [])]
+    return [onnx.NodeProto(op_type="Identity", name=node.name, input=node.input[:1], output=[name]) for name in names]
 
 
 _OPTIONS = onnx.defs.OpSchema.FormalParameterOption

@@ -9,7 +9,7 @@ from onnx import TensorProto
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import is_qdq, is_quantize
-from qdqtool.models.graph.index.signature import signature_of
+from qdqtool.models.graph.index.signature import keeps_type, signature_of
 from qdqtool.models.graph.index.types import TensorTypes
 from qdqtool.models.graph.index.view import NodeView, Use, Value
 from qdqtool.models.graph.scope import node_bodies
@@ -81,7 +81,9 @@ def _of_maker(reads: Sequence[int], makes: Sequence[int]) -> Operands:
 
 def _of_operator(node: NodeView, reads: Sequence[int], makes: Sequence[int], half: HalfType) -> Operands:
     signature = signature_of(node.op_type, node.scope.opset)
-    assert signature is not None
+    if node.domain or signature is None:
+        # ONNX Runtime defines these operators for all float types; the mean and deviation of a skip stay float32.
+        return Operands(TypeRule.COMPUTES, frozenset(reads), frozenset(makes) - {1, 2})
     kept = ops.traits(node).float32_inputs
     allowed = {
         index: formal
@@ -105,7 +107,7 @@ def _problem(node: NodeView, types: TensorTypes, half: HalfType) -> str:
         return f"the inputs and outputs of the bodies of {node.op_type} stay float32"
     if node.scope.in_function:
         return "it is in a local function"
-    if node.domain or signature_of(node.op_type, node.scope.opset) is None:
+    if (node.domain or signature_of(node.op_type, node.scope.opset) is None) and not keeps_type(node.proto):
         return "it is not an ONNX operator, so the types that it supports are unknown"
     if (odd := next(untyped, None)) is not None:
         return f"'{odd.name}' is no tensor of a known type"

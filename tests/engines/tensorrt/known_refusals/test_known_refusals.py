@@ -18,6 +18,10 @@ ROWS = json.loads((Path(__file__).parents[1] / "data" / "refusals.json").read_te
 UNRECORDED = {
     "within workspace": "no option of ours limits the workspace",
     "dynamic or shape inputs, but no optimization profile": "we give a profile wherever one is needed",
+    **dict.fromkeys(
+        ("scale != 0", "MultiHeadAttention", "Q, K, and V", "must be FP16", "input_skip_bias_sum"),
+        "tests/benchmarks/test_contrib_operators.py has the models",
+    ),
     "values for profile": "tests/engines/tensorrt/test_process.py has a model",
 }
 """Parts of the patterns that no model of the corpora leads to, and why."""

@@ -293,3 +293,29 @@ def test_what_follows_from_such_a_dimension_is_open_too():
     assert [dim.HasField("dim_value") for dim in dims] == [False, True, False] * 2
     assert sizes(opened.graph.input[0]) == sizes(model.graph.input[0]) == [None, 3, None]
     assert model.SerializeToString() == before
+
+
+CONTRIB = """<ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
+g (float[2,8,32] x, float[32] g, float[2,8,2,3,16] packed, int64[2,8] p, float[9,8] c) => (float[2,8,32] y) {{
+  a = com.microsoft.MultiHeadAttention <num_heads = 2> ({query}) b = com.microsoft.QuickGelu (a)
+  r = SimplifiedLayerNormalization (b, g)
+  s, mean, deviation, sum = com.microsoft.SkipSimplifiedLayerNormalization (r, x, g)
+  y = Add (s, sum)
+}}"""
+
+
+@pytest.mark.parametrize(("query", "is_known"), [("x, x, x", True), ("packed", False)])
+def test_operators_of_onnx_runtime_that_keep_the_type_are_followed(query: str, is_known: bool) -> None:
+    view, types = typed(onnx.parser.parse_model(CONTRIB.format(query=query)))
+    values = view.scope(()).values
+    found = [types.shape(values[name]) for name in ("a", "b", "r", "s", "sum")]
+    assert found == [(2, 8, 32) if is_known else None] * 5
+    assert types.elem_type(values["mean"]) is None
+
+
+def test_a_local_function_with_such_a_name_has_its_own_types() -> None:
+    text = CONTRIB.format(query="x, x, x") + (
+        '<domain: "com.microsoft", opset_import: ["": 21]> QuickGelu (a) => (b) { b = Cast <to = 10> (a) }'
+    )
+    view, types = typed(onnx.parser.parse_model(text))
+    assert types.elem_type(view.scope(()).values["b"]) == F16

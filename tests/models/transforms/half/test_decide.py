@@ -185,7 +185,7 @@ def test_operators_that_stay_float32_say_why(op_type, reason):
 
 
 def test_operators_of_other_domains_keep_their_types():
-    nodes = [node("Relu", "x", "a"), node("Gelu", "a", "b"), node("Relu", "b", "y")]
+    nodes = [node("Relu", "x", "a"), node("Trilu", "a", "b"), node("Relu", "b", "y")]
     nodes[1].domain = "com.microsoft"
     model = make_model(nodes, {"x": (2, 2)}, {"y": (2, 2)}, {})
     model.graph.value_info.append(helper.make_tensor_value_info("b", TensorProto.FLOAT, (2, 2)))
@@ -550,3 +550,15 @@ def test_a_mask_of_moderate_size_needs_no_float32_on_random_inputs():
     )
     found = decide(ModelIndex.of(Model(model)), HalfType.FP16, {((), "a"): 1e4}, lambda _: "", reserve=8.0)
     assert not found.kept
+
+
+def test_operators_of_onnx_runtime_with_known_types_are_converted():
+    nodes = [node("Relu", "x", "a"), node("MultiHeadAttention", "a a2 a2", "b", num_heads=2), node("Relu", "b", "y")]
+    nodes.insert(1, node("Neg", "a", "a2"))
+    nodes[2].domain = "com.microsoft"
+    model = make_model(nodes, {"x": (1, 4, 8)}, {"y": (1, 4, 8)}, {})
+    model.opset_import.add(domain="com.microsoft", version=1)
+    half = convert_to_half(Model(model), HalfType.FP16)
+    assert kept(half.report) == {}
+    x = {"x": floats(1, 4, 8)}
+    assert sqnr_db(outputs_of(model, x)["y"], outputs_of(half.model.proto, x)["y"]) > FEW_ROUNDINGS

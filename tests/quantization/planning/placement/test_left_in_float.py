@@ -21,7 +21,7 @@ LEFT: dict[str, tuple[str, dict[str, Any], str]] = {
     "Einsum": ("", {"equation": "abc,dec,dfc->bd"}, "no product of two matrices"),
     "DeformConv": ("", {}, "float plugin"),
     "FusedMatMul": ("com.microsoft", {}, "operator of ONNX Runtime"),
-    "MultiHeadAttention": ("com.microsoft", {"num_heads": 2}, "operator of ONNX Runtime"),
+    "MultiHeadAttention": ("com.microsoft", {"num_heads": 2}, "the products around it are quantized"),
 }
 """By operator: domain, attributes, and words of the reason."""
 
