@@ -24,7 +24,8 @@ def command(*, ranges: Path, output: Path, to: str, calibration_method: str | No
 
     RANGES is what `qdqtool calibrate` wrote, or a file of another tool: a TensorRT calibration cache, a calibration
     table of ONNX Runtime, AIMET encodings, or an npz. The output holds one clipping threshold for each tensor. The
-    calibration method computes it for int8. `qdqtool explain other-tools` describes each format.
+    calibration method computes it for int8. RANGES may also be a model with Q/DQ: the output then has the scales of its
+    pairs, for the model that `qdqtool strip` writes. `qdqtool explain other-tools` describes each format.
     """
     from qdqtool.jobs.convert_ranges import convert_ranges
 

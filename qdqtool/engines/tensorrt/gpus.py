@@ -59,12 +59,9 @@ def check(target: str, asked: tuple[str, ...], known: tuple[str, ...], types: fr
     Raises:
         UsageError: A compute capability does not fit; the message names it, and the hint names legal ones.
     """
-    title = targets.get(target).title
     for name in asked:
-        if name not in known:
-            raise UsageError(
-                f"{title} does not support compute capability {name}", hint=f"supported: {', '.join(known)}"
-            )
+        there = "TensorRT builds for this GPU, on a machine that has it"
+        targets.get(target).require_buildable(number(name), hint=there)
     for kind, first in targets.get(target).min_compute_capability.items():
         bad = [name for name in asked if number(name) < first] if kind in types else []
         if bad:

@@ -11,7 +11,14 @@ from pathlib import Path
 
 from qdqtool.errors import UsageError
 from qdqtool.quantization.ranges import encodings as _package
-from qdqtool.quantization.ranges.encodings._types import ConstantScales, EncodingFormat, Encodings, decode_object
+from qdqtool.quantization.ranges.encodings._types import (
+    ConstantScales,
+    EncodingFormat,
+    Encodings,
+    decode_object,
+    symmetric_range,
+    tensor_range,
+)
 from qdqtool.quantization.ranges.file import MAX_RANGES_BYTES
 from qdqtool.quantization.ranges.types import TensorRange
 from qdqtool.registry import load_unit, unit_names
@@ -26,6 +33,8 @@ __all__ = [
     "names",
     "read_encodings",
     "recognize",
+    "symmetric_range",
+    "tensor_range",
     "writable",
 ]
 
