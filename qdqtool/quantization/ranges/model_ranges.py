@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from qdqtool.errors import UsageError
 from qdqtool.models import ops
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.qdq import QdqNode
@@ -43,7 +44,11 @@ class ModelRanges:
 
 
 def model_ranges(source: Model) -> ModelRanges:
-    """Return the ranges that the pairs of a model define, with the names of the stripped model."""
+    """Return the ranges that the pairs of a model define, with the names of the stripped model.
+
+    Raises:
+        UsageError: The model has no pairs of activations, or the scale of one is not finite.
+    """
     index, stripped = ModelIndex.of(source), strip_from(source)
     dequantizers = {(entry.node.label, display(entry.node.scope.path)): entry for entry in index.qdq.dequantizers()}
     float_index = ModelIndex.of(stripped.model)
@@ -63,6 +68,8 @@ def model_ranges(source: Model) -> ModelRanges:
             given[name], remark = max(earlier, found, key=lambda each: each.amax), SEVERAL
         if remark:
             remarks[name] = remark
+    if not given:
+        raise UsageError("the model has no Q/DQ pairs of activations, whose scales could be written")
     known = {value: given[value.name] for value in values if value.name in given}
     _carry(float_index, known)
     return ModelRanges(

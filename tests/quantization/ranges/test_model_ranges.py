@@ -68,7 +68,7 @@ def test_a_scale_of_a_pair_is_kept_bit_for_bit():
         ("a = Neg (x) b = Exp (x) c = Concat <axis = 0> (a, b)" + pair("c", "d") + "y = Neg (d)", {"a": 0.5, "b": 0.5}),
         (pair("x", "d") + "a = Neg (x) y = Concat <axis = 0> (d, a)", {"a": 0, "y": 0}),
         # Known without a pair.
-        ("m = Sigmoid (x) y = Neg (m)", {"m": 1 / 127, "x": 0, "y": 0}),
+        (pair("x", "d") + "n = Neg (d) m = Sigmoid (n) y = Neg (m)", {"m": 1 / 127, "n": 0, "y": 0}),
     ],
 )
 def test_tensors_without_a_pair(body: str, expected: dict[str, float]):
@@ -180,6 +180,6 @@ def test_the_command_lists_what_has_no_range(tmp_path: Path):
 
 
 def test_a_float_model_has_nothing_to_write(tmp_path: Path):
-    onnx.save(model("y = Neg (x)").proto, tmp_path / "m.onnx")
-    with pytest.raises(UsageError, match="has no range of any tensor"):
+    onnx.save(model("y = Sigmoid (x)").proto, tmp_path / "m.onnx")
+    with pytest.raises(UsageError, match="the model has no Q/DQ pairs of activations"):
         qdq.convert_ranges(tmp_path / "m.onnx", tmp_path / "c", "tensorrt-cache")
