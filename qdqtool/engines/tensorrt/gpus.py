@@ -2,14 +2,12 @@
 
 import ctypes
 import importlib.util
-import re
 import sys
 from dataclasses import dataclass
 
 from qdqtool.errors import UsageError
 from qdqtool.models import targets
 
-_SPELLING = re.compile(r"(?:sm_?)?(?P<major>\d{1,2})\.?(?P<minor>\d)", re.IGNORECASE)
 # The oldest GPU of the default. 7.5 must be requested: the RTX builder refuses int4, FP8, FP4 and bfloat16 for SM75,
 # and a MatMul with float32 output ("FP32 GEMM is not supported").
 _ALWAYS = 80
@@ -19,21 +17,12 @@ def parse(text: str) -> tuple[str, ...]:
     """Parse ``8.6,8.9`` or ``sm86,sm89`` to ``("8.6", "8.9")``, sorted and without repetitions.
 
     Raises:
-        UsageError: A part of the text is not a compute capability.
+        UsageError: A part of the text is not a compute capability, or the text has no parts.
     """
-    found: dict[int, str] = {}
-    for part in filter(None, (word.strip() for word in text.split(","))):
-        match = _SPELLING.fullmatch(part)
-        if match is None:
-            raise UsageError(
-                f"'{part}' is not a compute capability",
-                hint="write them like 8.6,8.9 or sm86,sm89; `nvidia-smi --query-gpu=compute_cap --format=csv` shows it",
-            )
-        name = f"{match['major']}.{match['minor']}"
-        found[number(name)] = name
+    found = targets.capabilities(filter(None, (word.strip() for word in text.split(","))))
     if not found:
         raise UsageError("--compute-capabilities is empty", hint="write them like 8.6,8.9")
-    return tuple(found[key] for key in sorted(found))
+    return tuple(map(targets.capability_name, found))
 
 
 def number(capability: str) -> int:

@@ -6,7 +6,7 @@ from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, exa
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import QdqNode
-from qdqtool.models.targets import Target
+from qdqtool.models.targets import Target, capability_title
 from qdqtool.models.targets import capability_name as sm
 
 
@@ -60,7 +60,7 @@ class ComputeCapability(Rule):
         for asked in target.compute_capabilities:
             buildable = target.buildable(asked)
             if buildable is not None:
-                message = f"{target.title} cannot build for compute capability {sm(asked)}"
+                message = f"{target.title} cannot build for compute capability {capability_title(asked)}"
                 yield Fault(message, found=sm(asked), expected=buildable)
                 continue
             for name, entries in users.items():

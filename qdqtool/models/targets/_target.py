@@ -48,6 +48,11 @@ ENTERPRISE = {87: "Jetson Orin", 90: "Hopper", 100: "Blackwell of data centers",
 """GPUs for which TensorRT builds and TensorRT for RTX does not, by the number of their compute capability."""
 
 
+def capability_title(number: int) -> str:
+    """Return a compute capability, with the GPU if TensorRT for RTX does not build for it: ``8.7 (Jetson Orin)``."""
+    return capability_name(number) + (f" ({ENTERPRISE[number]})" if number in ENTERPRISE else "")
+
+
 _NAMES: dict[int, str] = {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64"}
 
 
@@ -145,10 +150,9 @@ class Target:
         legal = self.buildable(number)
         if legal is None:
             return
-        device = f" ({ENTERPRISE[number]})" if number in ENTERPRISE else ""
-        more = f"; {hint}" if device or self.newest_compute_capability is not None else ""
+        more = f"; {hint}" if number in ENTERPRISE or self.newest_compute_capability is not None else ""
         raise UsageError(
-            f"{self.title} cannot build for compute capability {capability_name(number)}{device}",
+            f"{self.title} cannot build for compute capability {capability_title(number)}",
             hint=f"it builds for {legal}{more}",
         )
 
