@@ -17,7 +17,7 @@ from qdqtool.quantization.ranges import calibrators, encodings
 from qdqtool.quantization.ranges.file import read_stored
 from qdqtool.quantization.ranges.method_choice import PLANNED, chosen_method, threshold
 from qdqtool.quantization.ranges.model_ranges import model_ranges
-from qdqtool.quantization.ranges.types import Ranges, TensorRange
+from qdqtool.quantization.ranges.types import UNSEEN, Ranges, TensorRange
 from qdqtool.registry import suggestion
 from qdqtool.results import Report
 
@@ -54,7 +54,9 @@ class ConvertReport(Report):
     notes: tuple[str, ...] = ()
 
 
-def convert_ranges(source: str | Path, output: str | Path, to: str, method: str | None = None) -> ConvertReport:
+def convert_ranges(
+    source: str | Path, output: str | Path, to: str, method: str | None = None, fill: str | Path | None = None
+) -> ConvertReport:
     """Write ranges in a file format of another tool.
 
     Args:
@@ -62,6 +64,7 @@ def convert_ranges(source: str | Path, output: str | Path, to: str, method: str 
         output: The file to write.
         to: One of :func:`qdqtool.quantization.ranges.encodings.writable`.
         method: Id of the calibrator that derives thresholds from ranges; None for the method of the calibration.
+        fill: Another such file, for the tensors of ``source`` that have no range there; None for none.
 
     Raises:
         ModelError: The model cannot be read.
@@ -69,33 +72,54 @@ def convert_ranges(source: str | Path, output: str | Path, to: str, method: str 
         OutputError: The file cannot be written.
     """
     source, output = Path(source), Path(output)
+    fills = [] if fill is None else [Path(fill)]
     _check_format(to)
-    check_output(output, [source])
-    read_as = MODEL if source.suffix == ".onnx" else encodings.recognize(source)
-    notes = tuple[str, ...]()
-    if read_as is None:
-        found = read_stored(source, method)
-        method = method or found.record.method
-        _check_preparation(found, source)
-        given: Mapping[str, TensorRange] = _thresholds(found, method)
-    elif method is None:
-        given, notes = _of_model(source) if read_as == MODEL else _of_file(source, to)
-    else:
+    check_output(output, [source, *fills])
+    read, *more = (_read(path, to, method) for path in (source, *fills))
+    if method is not None and all(each.method is None for each in (read, *more)):
         raise UsageError(f"{source} has no histograms: --calibration-method needs ranges of `qdqtool calibrate`")
-    seen = {name: each for name, each in given.items() if each.count}
+    seen, notes = {name: each for name, each in read.given.items() if each.count}, read.notes
+    for other in more:
+        had = len(seen)
+        seen |= {
+            name: found for name in read.given if (found := other.given.get(name, UNSEEN)).count and name not in seen
+        }
+        notes = (*notes, f"{plural(len(seen) - had, 'tensor')} without a range took the one in {fill}")
     if not seen:
         raise UsageError(f"{source} has no range of any tensor: there is nothing to write")
-    write_output(output, encodings.encode(seen, to))
+    ranges = {name: seen[name] for name in read.given if name in seen}
+    write_output(output, encodings.encode(ranges, to))
     return ConvertReport(
         source=str(source),
-        read_as=read_as or "qdqtool",
+        read_as=read.read_as,
         output=str(output),
         written_as=to,
-        method=method,
+        method=read.method,
         tensors=len(seen),
-        unseen=tuple(name for name in given if name not in seen),
+        unseen=tuple(name for name in read.given if name not in seen),
         notes=notes,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What a file or model says: the attributes are those of :class:`ConvertReport`."""
+
+    read_as: str
+    method: str | None
+    given: Mapping[str, TensorRange]
+    notes: tuple[str, ...] = ()
+
+
+def _read(path: Path, to: str, method: str | None) -> _Read:
+    """Read ranges. Only those of qdqtool have histograms, to which the method is applied."""
+    read_as = MODEL if path.suffix == ".onnx" else encodings.recognize(path)
+    if read_as is not None:
+        return _Read(read_as, None, *(_of_model(path) if read_as == MODEL else _of_file(path, to)))
+    found = read_stored(path, method)
+    method = method or found.record.method
+    _check_preparation(found, path)
+    return _Read("qdqtool", method, _thresholds(found, method))
 
 
 def _check_format(to: str) -> None:

@@ -19,6 +19,10 @@ from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
+from qdqtool.numerics import formats
+from qdqtool.numerics.affine import fake_quantize
+from qdqtool.numerics.dtypes import Array
+from qdqtool.numerics.granularity import PerTensor
 from qdqtool.quantization.ranges.model_ranges import model_ranges
 
 HEADER = '<ir_version: 10, opset_import: ["": 21]>'
@@ -73,6 +77,20 @@ def test_a_scale_of_a_pair_is_kept_bit_for_bit():
 )
 def test_tensors_without_a_pair(body: str, expected: dict[str, float]):
     assert read(body).items() >= expected.items()
+
+
+@pytest.mark.parametrize(
+    "function", [lambda x: np.maximum(x, 0), lambda x: np.clip(x, 0, 6), lambda x: x.reshape(-1, 8).max(1)]
+)
+@pytest.mark.parametrize("scale", [0.01, 6 / 127, 0.3])
+def test_a_range_before_an_operator_gives_the_same_codes(function: Callable[[Array], Array], scale: float):
+    """What the ranges before a Relu, a Clip and a MaxPool rely on, also where they clip values."""
+    x = np.random.default_rng(3).normal(0, 5, 4096).astype(np.float32)
+
+    def rounded(values: Array) -> Array:
+        return fake_quantize(values, np.float32(scale), formats.get("int8"), PerTensor())
+
+    assert rounded(function(rounded(x))).tobytes() == rounded(function(x)).tobytes()
 
 
 def test_the_names_are_those_of_the_stripped_model():
@@ -177,6 +195,20 @@ def test_the_command_lists_what_has_no_range(tmp_path: Path):
     assert "1 tensor without a pair took the range of another tensor or of an operator, such as 'c'" in done.out
     lines = (tmp_path / "c").read_text().splitlines()[1:]
     assert lines == [f"{name}: {struct.pack('>f', 0.5).hex()}" for name in ("c", "r")]
+
+
+def test_another_file_fills_what_has_no_range(tmp_path: Path):
+    source, cache = tmp_path / "m.onnx", tmp_path / "c"
+    onnx.save(model("c = Neg (x) r = Relu (c)" + pair("r", "d") + "y = Neg (d)").proto, source)
+    np.savez(tmp_path / "more.npz", y=np.float32(127), r=np.float32(1270), other=np.float32(1))
+    report = qdq.convert_ranges(source, cache, "tensorrt-cache", fill=tmp_path / "more.npz")
+
+    scales = {"c": 0.5, "r": 0.5, "y": 1.0}
+    assert cache.read_text().splitlines()[1:] == [f"{n}: {struct.pack('>f', s).hex()}" for n, s in scales.items()]
+    assert (report.unseen, report.tensors) == (("x",), 3)
+    assert report.notes[-1] == f"1 tensor without a range took the one in {tmp_path / 'more.npz'}"
+    with pytest.raises(UsageError, match="--calibration-method needs ranges of `qdqtool calibrate`"):
+        qdq.convert_ranges(source, cache, "tensorrt-cache", "mse", fill=tmp_path / "more.npz")
 
 
 def test_a_float_model_has_nothing_to_write(tmp_path: Path):
