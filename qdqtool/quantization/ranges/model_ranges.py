@@ -59,7 +59,7 @@ def model_ranges(source: Model) -> ModelRanges:
         quantizer = index.qdq.quantizer_of(entry)
         # The tensor before a pair takes the name of the graph output that the pair makes.
         name = removed.tensor if removed.tensor in names or entry.output is None else entry.output.name
-        read = _read(name, quantizer, index) if removed.kind == "pair" and quantizer is not None else None
+        read = _read(name, quantizer, index) if name in names and quantizer is not None else None
         if read is None:
             continue
         found, remark = read
@@ -107,20 +107,19 @@ def _read(name: str, entry: QdqNode, index: ModelIndex) -> tuple[TensorRange, st
 
 
 def _carry(index: ModelIndex, known: dict[Value, TensorRange]) -> None:
-    """Add the ranges that follow from the known ones, until nothing is added."""
-    nodes, before = list(index.view.nodes()), -1
-    while before != len(known):
-        before = len(known)
-        for node in nodes:
-            for output in node.present_outputs:
-                found = _of_output(node, known) if _is_activation(output, index) else None
-                if found is not None:
-                    known.setdefault(output, found)
-        for node in reversed(nodes):
-            for value, result in _same_before(node, index):
-                # Another reader of the tensor may need the values beyond this range.
-                if result in known and _is_activation(value, index) and len(value.uses) == 1 and not value.is_output:
-                    known.setdefault(value, known[result])
+    """Add the ranges that follow from the known ones: first those behind them, then those before any of them."""
+    nodes = list(index.view.nodes())
+    for node in nodes:
+        found = _of_output(node, known)
+        if found is not None:
+            known |= {
+                output: known.get(output, found) for output in node.present_outputs if _is_activation(output, index)
+            }
+    for node in reversed(nodes):
+        for value, result in _same_before(node, index):
+            # Another reader of the tensor may need the values beyond this range.
+            if result in known and _is_activation(value, index) and len(value.uses) == 1 and not value.is_output:
+                known.setdefault(value, known[result])
 
 
 def _of_output(node: NodeView, known: Mapping[Value, TensorRange]) -> TensorRange | None:

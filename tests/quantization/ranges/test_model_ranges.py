@@ -67,6 +67,13 @@ def test_a_scale_of_a_pair_is_kept_bit_for_bit():
         # Behind the pair.
         (pair("x", "d") + "m = Relu (d) y = Neg (m)", {"x": 0.5, "m": 0.5, "y": 0}),
         (pair("x", "d") + "m = GlobalAveragePool (d) y = Neg (m)", {"m": 0.5}),
+        (pair("x", "d") + "m = Cast <to = 10> (d) n = Neg (m) y = Cast <to = 1> (n)", {"m": 0.5, "n": 0}),
+        ("n = Neg (x) m = Cast <to = 10> (n) k = Cast <to = 1> (m)" + pair("k", "d") + "y = Neg (d)", {"n": 0.5}),
+        # A second result may have larger values.
+        (
+            "n = Neg (x) a, b = Split <axis = 3, num_outputs = 2> (n)" + pair("a", "d") + "y = Neg (d)",
+            {"a": 0.5, "n": 0},
+        ),
         # Joined tensors: their largest range, and the other way round the one of the result.
         (pair("x", "d") + pair("x", "e", "t") + "y = Concat <axis = 0> (d, e)", {"y": 0.5}),
         ("a = Neg (x) b = Exp (x) c = Concat <axis = 0> (a, b)" + pair("c", "d") + "y = Neg (d)", {"a": 0.5, "b": 0.5}),
@@ -91,6 +98,11 @@ def test_a_range_before_an_operator_gives_the_same_codes(function: Callable[[Arr
         return fake_quantize(values, np.float32(scale), formats.get("int8"), PerTensor())
 
     assert rounded(function(rounded(x))).tobytes() == rounded(function(x)).tobytes()
+
+
+def test_a_result_of_the_model_takes_no_range_of_a_reader():
+    body, ends = "c = Neg (x) r = Relu (c)" + pair("r", "y"), "float[4] x) => (float[4] y, float[4] c"
+    assert read(body, ends) == {"x": 0, "c": 0, "y": 0.5}
 
 
 def test_the_names_are_those_of_the_stripped_model():
@@ -211,7 +223,13 @@ def test_another_file_fills_what_has_no_range(tmp_path: Path):
         qdq.convert_ranges(source, cache, "tensorrt-cache", "mse", fill=tmp_path / "more.npz")
 
 
-def test_a_float_model_has_nothing_to_write(tmp_path: Path):
-    onnx.save(model("y = Sigmoid (x)").proto, tmp_path / "m.onnx")
+def test_an_operator_with_bounds_has_its_smallest_value_too():
+    found = model_ranges(model(pair("x", "d") + "n = Neg (d) m = Sigmoid (n) y = Tanh (n)")).found.ranges
+    assert [(found[name].min, found[name].max) for name in "my"] == [(0, 1), (-1, 1)]
+
+
+@pytest.mark.parametrize("body", ["y = Sigmoid (x)", pair("w", "d") + "s1 = Sigmoid (x) y = Add (s1, d)"])
+def test_a_model_without_quantized_activations_has_nothing_to_write(body: str, tmp_path: Path):
+    onnx.save(model(body, "float[1] x) => (float[1] y", constant("w", [1.0])).proto, tmp_path / "m.onnx")
     with pytest.raises(UsageError, match="the model has no Q/DQ pairs of activations"):
         qdq.convert_ranges(tmp_path / "m.onnx", tmp_path / "c", "tensorrt-cache")
