@@ -129,6 +129,7 @@ class CalibrateKeywords(CalibrationKeywords, total=False):
     """Options of ``calibrate``."""
 
     dask: str | None
+    all_tensors: bool
 
 
 class CastKeywords(DataKeywords, total=False):

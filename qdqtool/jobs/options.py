@@ -44,6 +44,12 @@ class CalibrateCommand:
         text("SCHEDULER"),
         section="Where it runs",
     )
+    all_tensors: bool = option(
+        False,
+        "Measure every float tensor, also those that stay unquantized: DLA needs a scale for each (`qdqtool explain "
+        "jetson`).",
+        section=WHAT,
+    )
     recipe: RecipeOptions = field(default_factory=RecipeOptions)
 
 

@@ -272,6 +272,11 @@ CASES = {
         "quantize float.onnx --quantize-mode fp8 --sm 8.6 --calib-data data.npz -o q2.onnx",
         "`--quantize-mode int8`, or GPUs from `--sm {}` on",
     ),
+    "a GPU that the target does not build for": Case(
+        "quantize float.onnx --random-calibration --target tensorrt-rtx --sm 8.7 -o out_gpu.onnx",
+        "`--target tensorrt` is for this GPU",
+        leaves=("--target", "tensorrt-rtx"),
+    ),
     "blocks in int8": Case(
         "quantize float.onnx --block-size 32 --calib-data data.npz -o q2.onnx",
         "leave it out, or choose a mode with blocks: `--quantize-mode int4`",

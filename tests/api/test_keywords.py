@@ -208,7 +208,10 @@ POSITIONAL: dict[str, tuple[tuple[Any, ...], dict[str, Any]]] = {
 
 
 OWN: dict[str, tuple[list[str], dict[str, Any]]] = {
-    "calibrate": (["--dask=tcp://10.0.0.5:8786"], {"dask": "tcp://10.0.0.5:8786"})
+    "calibrate": (
+        ["--dask=tcp://10.0.0.5:8786", "--all-tensors"],
+        {"dask": "tcp://10.0.0.5:8786", "all_tensors": True},
+    ),
 }
 """What a command has beside options of ``quantize``."""
 

@@ -75,6 +75,21 @@ def test_ranges_are_those_of_a_run_that_keeps_every_activation(tmp_path):
     assert all(near(found[name], expected[name]) for name in found)
 
 
+def test_ranges_of_all_tensors_include_those_that_stay_float(tmp_path):
+    data, proto = npz(tmp_path, x=images()), conv_model()
+    proto.graph.node.append(helper.make_node("Shape", ["y"], ["extents"]))
+    proto.graph.output.append(helper.make_tensor_value_info("extents", TensorProto.INT64, [4]))
+    off = Preparation(equalize=False, smoothquant=None)
+    some, found = (
+        tensors(calibrate(Model(proto), data, Recipe(preparation=off, all_tensors=all_))) for all_ in (False, True)
+    )
+    expected = every_tensor(conv_model(), {"x": images()})
+
+    assert found.keys() == expected.keys() == {"x", "c", "r", "y"}, "no constants, and no shapes"
+    assert all(near(found[name], expected[name]) for name in found)
+    assert {name: found[name] for name in some} == some
+
+
 @pytest.mark.parametrize("sample", ["digits_cnn", "digits_transformer"])
 def test_ranges_of_the_trained_samples_are_those_of_a_run_that_keeps_every_activation(sample, tmp_path):
     proto = onnx.load(SAMPLES / sample / "model.onnx")

@@ -264,6 +264,7 @@ FOLDERS: Mapping[str, Folder] = {
     ),
     "docs/how-to/from-trtexec.md": Folder(COMMON, from_trtexec, builds=True),
     "docs/how-to/half-precision.md": Folder(COMMON, build, builds=True),
+    "docs/how-to/jetson.md": Folder(COMMON),
     "docs/how-to/quantize.md": Folder(COMMON, quantize, builds=True),
     "docs/how-to/validate.md": Folder(
         {"float.onnx": DIGITS / "model.onnx", **DATA}, validate, {"node": onnx.NodeProto()}, builds=True

@@ -18,14 +18,23 @@ from qdqtool.cli.options import emit, output_option, report_options
     shell_complete=offer(units("quantization.ranges.calibrators")),
     help="Method that computes thresholds from ranges.  [default: the method that the ranges were calibrated for]",
 )
+@click.option(
+    "--fill",
+    type=click.Path(path_type=Path),
+    metavar="RANGES",
+    help="Take the ranges of tensors that have none from this file.",
+)
 @report_options
-def command(*, ranges: Path, output: Path, to: str, calibration_method: str | None, output_format: str) -> None:
+def command(
+    *, ranges: Path, output: Path, to: str, calibration_method: str | None, fill: Path | None, output_format: str
+) -> None:
     """Write RANGES in the file format of another tool.
 
     RANGES is what `qdqtool calibrate` wrote, or a file of another tool: a TensorRT calibration cache, a calibration
     table of ONNX Runtime, AIMET encodings, or an npz. The output holds one clipping threshold for each tensor. The
-    calibration method computes it for int8. `qdqtool explain other-tools` describes each format.
+    calibration method computes it for int8. RANGES may also be a model with Q/DQ: the output then has the scales of its
+    pairs, for the model that `qdqtool strip` writes. `qdqtool explain other-tools` describes each format.
     """
     from qdqtool.jobs.convert_ranges import convert_ranges
 
-    emit(convert_ranges(ranges, output, to, calibration_method), output_format, "convert_ranges")
+    emit(convert_ranges(ranges, output, to, calibration_method, fill), output_format, "convert_ranges")

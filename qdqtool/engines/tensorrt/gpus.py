@@ -2,14 +2,12 @@
 
 import ctypes
 import importlib.util
-import re
 import sys
 from dataclasses import dataclass
 
 from qdqtool.errors import UsageError
 from qdqtool.models import targets
 
-_SPELLING = re.compile(r"(?:sm_?)?(?P<major>\d{1,2})\.?(?P<minor>\d)", re.IGNORECASE)
 # The oldest GPU of the default. 7.5 must be requested: the RTX builder refuses int4, FP8, FP4 and bfloat16 for SM75,
 # and a MatMul with float32 output ("FP32 GEMM is not supported").
 _ALWAYS = 80
@@ -19,21 +17,12 @@ def parse(text: str) -> tuple[str, ...]:
     """Parse ``8.6,8.9`` or ``sm86,sm89`` to ``("8.6", "8.9")``, sorted and without repetitions.
 
     Raises:
-        UsageError: A part of the text is not a compute capability.
+        UsageError: A part of the text is not a compute capability, or the text has no parts.
     """
-    found: dict[int, str] = {}
-    for part in filter(None, (word.strip() for word in text.split(","))):
-        match = _SPELLING.fullmatch(part)
-        if match is None:
-            raise UsageError(
-                f"'{part}' is not a compute capability",
-                hint="write them like 8.6,8.9 or sm86,sm89; `nvidia-smi --query-gpu=compute_cap --format=csv` shows it",
-            )
-        name = f"{match['major']}.{match['minor']}"
-        found[number(name)] = name
+    found = targets.capabilities(filter(None, (word.strip() for word in text.split(","))))
     if not found:
         raise UsageError("--compute-capabilities is empty", hint="write them like 8.6,8.9")
-    return tuple(found[key] for key in sorted(found))
+    return tuple(map(targets.capability_name, found))
 
 
 def number(capability: str) -> int:
@@ -59,12 +48,9 @@ def check(target: str, asked: tuple[str, ...], known: tuple[str, ...], types: fr
     Raises:
         UsageError: A compute capability does not fit; the message names it, and the hint names legal ones.
     """
-    title = targets.get(target).title
     for name in asked:
-        if name not in known:
-            raise UsageError(
-                f"{title} does not support compute capability {name}", hint=f"supported: {', '.join(known)}"
-            )
+        there = "TensorRT builds for this GPU, on a machine that has it"
+        targets.get(target).require_buildable(number(name), hint=there)
     for kind, first in targets.get(target).min_compute_capability.items():
         bad = [name for name in asked if number(name) < first] if kind in types else []
         if bad:

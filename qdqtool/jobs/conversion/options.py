@@ -9,6 +9,7 @@ from typing import Any
 from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.tensorrt import backends
+from qdqtool.engines.tensorrt.gpus import check
 from qdqtool.engines.tensorrt.planned_types import WEIGHT_ONLY
 from qdqtool.engines.tensorrt.tensorrt_builder import TensorRT
 from qdqtool.errors import ArgumentError, CapabilityError, UsageError
@@ -126,7 +127,7 @@ class ConvertOptions:
 
         Raises:
             CapabilityError: The builder is not installed, or it needs a GPU and there is none.
-            UsageError: No engines are built for the target.
+            UsageError: No engines are built for the target, or for a GPU that the user named.
         """
         if self.build is None:
             return None
@@ -140,9 +141,11 @@ class ConvertOptions:
         builder = backends.get(family if family is not None and is_there and self.backend == "auto" else self.backend)
         try:
             builder.require()
-        except CapabilityError as error:
+            if builder.capabilities:
+                check(builder.target, self.build.compute_capabilities, builder.capabilities, frozenset())
+        except (CapabilityError, UsageError) as error:
             hint = "`--no-build` converts without an engine"
-            raise CapabilityError(error.message, hint=f"{hint}; {error.hint}" if error.hint else hint) from None
+            raise type(error)(error.message, hint=f"{hint}; {error.hint}" if error.hint else hint) from None
         return builder
 
     def files(self) -> set[Path]:

@@ -6,7 +6,7 @@ from qdqtool.linting.rules.support.rule import REFUSED, Fault, Faults, Rule, exa
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import kind
 from qdqtool.models.graph.index.qdq import QdqNode
-from qdqtool.models.targets import Target
+from qdqtool.models.targets import Target, capability_title
 from qdqtool.models.targets import capability_name as sm
 
 
@@ -58,9 +58,9 @@ class ComputeCapability(Rule):
             return
         users = _users(context)
         for asked in target.compute_capabilities:
-            buildable = _buildable(asked, target)
+            buildable = target.buildable(asked)
             if buildable is not None:
-                message = f"{target.title} cannot build for compute capability {sm(asked)}"
+                message = f"{target.title} cannot build for compute capability {capability_title(asked)}"
                 yield Fault(message, found=sm(asked), expected=buildable)
                 continue
             for name, entries in users.items():
@@ -69,14 +69,6 @@ class ComputeCapability(Rule):
                     message = f"compute capability {sm(asked)} has no type {name}, which {len(entries)} Q/DQ nodes use"
                     expected = f"compute capability {sm(first)} or later"
                     yield Fault(message, entries[0].node, entries[0].data, found=name, expected=expected)
-
-
-def _buildable(asked: int, target: Target) -> str | None:
-    """Return the GPUs that the target supports, in words; None if it supports the GPU ``asked``."""
-    known, newest = target.known_compute_capabilities, target.newest_compute_capability
-    if known is not None and asked not in known:
-        return ", ".join(map(sm, sorted(known)))
-    return f"{sm(newest)} or earlier" if newest is not None and asked > newest else None
 
 
 def _users(context: RuleContext) -> dict[str, list[QdqNode]]:

@@ -17,7 +17,7 @@ class OddCount(Rule):
     """A tensor of a 4-bit type has an even number of elements.
 
     Why it matters: two codes share a byte. ONNX pads the last byte, but TensorRT refuses the tensor ("4-bit
-    quantization requires an even number of elements"). Before TensorRT 10.8 the last dimension must be even.
+    quantization requires an even number of elements"). Before TensorRT 10.6 the last dimension must be even.
 
     Bad: an int4 weight [3, 3].
 
@@ -42,7 +42,7 @@ class OddCount(Rule):
                 wd = DequantizeLinear (w, ws)
                 y = MatMul (x, wd)
             }
-        an odd last dimension, for a release that packs rows [tensorrt-10.7]:
+        an odd last dimension, for a release that packs rows [tensorrt-10.5]:
             agraph (float[1,2] x) => (float[1,3] y) <int4[2,3] w = {33, 67, 101}, float ws = {0.1}> {
                 wd = DequantizeLinear (w, ws)
                 y = MatMul (x, wd)

@@ -11,6 +11,7 @@ from qdqtool.models.targets._target import RefusedProperty as RefusedProperty
 from qdqtool.models.targets._target import Target as Target
 from qdqtool.models.targets._target import capabilities as capabilities
 from qdqtool.models.targets._target import capability_name as capability_name
+from qdqtool.models.targets._target import capability_title as capability_title
 from qdqtool.models.targets._target import refusals as refusals
 from qdqtool.models.targets._target import type_name as type_name
 from qdqtool.models.targets._tensorrt import ReleaseChange as ReleaseChange

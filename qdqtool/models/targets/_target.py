@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from onnx import TensorProto
 
-from qdqtool.errors import ArgumentError
+from qdqtool.errors import ArgumentError, UsageError
 from qdqtool.numerics import formats
 from qdqtool.numerics.dtypes import FLOAT8E8M0
 from qdqtool.numerics.granularity import Blocked, normalize_axis
@@ -42,6 +42,15 @@ def capabilities(words: Iterable[str]) -> tuple[int, ...]:
 def capability_name(number: int) -> str:
     """Format the number of a compute capability: 86 as ``8.6``."""
     return f"{number // 10}.{number % 10}"
+
+
+ENTERPRISE = {87: "Jetson Orin", 90: "Hopper", 100: "Blackwell of data centers", 110: "Jetson Thor"}
+"""GPUs for which TensorRT builds and TensorRT for RTX does not, by the number of their compute capability."""
+
+
+def capability_title(number: int) -> str:
+    """Return a compute capability, with the GPU if TensorRT for RTX does not build for it: ``8.7 (Jetson Orin)``."""
+    return capability_name(number) + (f" ({ENTERPRISE[number]})" if number in ENTERPRISE else "")
 
 
 _NAMES: dict[int, str] = {TensorProto.FLOAT: "float32", TensorProto.DOUBLE: "float64"}
@@ -120,6 +129,32 @@ class Target:
     def on(self, compute_capabilities: tuple[int, ...]) -> "Target":
         """Return the same target for GPUs with these compute capabilities (86 for 8.6)."""
         return replace(self, compute_capabilities=compute_capabilities)
+
+    def buildable(self, number: int) -> str | None:
+        """Return the GPUs that the target builds for, in words; None if the given one is among them."""
+        known, newest = self.known_compute_capabilities, self.newest_compute_capability
+        if known is not None and number not in known:
+            return ", ".join(map(capability_name, sorted(known)))
+        return f"{capability_name(newest)} or earlier" if newest is not None and number > newest else None
+
+    def require_buildable(self, number: int, hint: str) -> None:
+        """Check that engines can be built for a compute capability, such as 86 for 8.6.
+
+        Args:
+            number: The compute capability.
+            hint: The end of the hint, if TensorRT 11 builds for this GPU.
+
+        Raises:
+            UsageError: They cannot.
+        """
+        legal = self.buildable(number)
+        if legal is None:
+            return
+        more = f"; {hint}" if number in ENTERPRISE or self.newest_compute_capability is not None else ""
+        raise UsageError(
+            f"{self.title} cannot build for compute capability {capability_title(number)}",
+            hint=f"it builds for {legal}{more}",
+        )
 
 
 Shape = tuple[int | str | None, ...]

@@ -122,12 +122,35 @@ CHANGES = (
     ),
     ReleaseChange(
         since="10.8",
-        summary="float4e2m1 and TRT_FP4DynamicQuantize; GPUs from compute capability 10.0 on; a 4-bit tensor needs an "
-        "even number of elements (before: an even last dimension)",
-        evidence="changelog of the parser and DataType.FP4 in the Python package; source of the parser for the even "
-        "last dimension",
+        summary="float4e2m1 and TRT_FP4DynamicQuantize; GPUs from compute capability 10.0 on",
+        evidence="changelog of the parser and DataType.FP4 in the Python package; release notes for the GPUs",
         brings=frozenset({"TRT_FP4DynamicQuantize", "float4e2m1"}),
-        before={"even_last_dimension": True, "newest_compute_capability": 90},
+        before={"newest_compute_capability": 90},
+    ),
+    ReleaseChange(
+        since="10.6",
+        summary="a 4-bit tensor needs an even number of elements (before: an even last dimension)",
+        evidence="source of the parser: the last dimension in 10.1, the number of elements in 10.6 (the release that "
+        "changed it is not known)",
+        before={"even_last_dimension": True},
+    ),
+    ReleaseChange(
+        since="10.5",
+        summary="the operator STFT",
+        evidence="changelog of the parser",
+        brings=frozenset({"STFT"}),
+    ),
+    ReleaseChange(
+        since="10.4",
+        summary="the operators BlackmanWindow, HammingWindow and HannWindow",
+        evidence="changelog of the parser",
+        brings=frozenset({"BlackmanWindow", "HammingWindow", "HannWindow"}),
+    ),
+    ReleaseChange(
+        since="10.1",
+        summary="the operator DeformConv",
+        evidence="changelog of the parser",
+        brings=frozenset({"DeformConv"}),
     ),
 )
 """Newest first, as :class:`qdqtool.models.targets._tensorrt.Releases` requires."""

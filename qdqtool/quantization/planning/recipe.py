@@ -24,11 +24,13 @@ class Recipe(RecipeOptions):
         high_precision: The type of float nodes in the written model.
         fallback: Name of the secondary format, for layers that a search takes out of the format of the mode
             (:data:`qdqtool.quantization.planning.modes.FALLBACKS`); None if these layers become float.
+        all_tensors: Whether a calibration measures every float tensor, also those that stay unquantized.
     """
 
     selection: Selection = field(default_factory=Selection)
     high_precision: HighPrecision = HighPrecision.FP32
     fallback: str | None = None
+    all_tensors: bool = False
 
     def __post_init__(self) -> None:
         self.mode.block_size(self.block_size)
@@ -48,16 +50,17 @@ class Recipe(RecipeOptions):
             raise UsageError(f"quantize mode '{self.quantize_mode}' quantizes weights only: {problem}", hint=hint)
 
     def require_hardware(self, gpus: Iterable[int]) -> None:
-        """Check that every GPU computes in the formats of the mode.
+        """Check that the target builds for every GPU, and that the GPU computes in the formats of the mode.
 
         Args:
             gpus: Compute capabilities, such as 86 for 8.6; the target defines the first one that supports each format.
 
         Raises:
-            UsageError: A GPU lacks a format.
+            UsageError: The target does not build for a GPU, or a GPU lacks a format.
         """
         first = targets.get(self.target).min_compute_capability
         for gpu in gpus:
+            targets.get(self.target).require_buildable(gpu, hint="`--target tensorrt` is for this GPU")
             for name in filter(None, (self.mode.activations, self.mode.weights)):
                 if gpu < first.get(name, 0):
                     raise UsageError(

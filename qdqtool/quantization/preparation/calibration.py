@@ -21,6 +21,7 @@ from qdqtool.quantization.ranges import calibrators
 from qdqtool.quantization.ranges.checkpoint import RangesCheckpoint
 from qdqtool.quantization.ranges.collector import CollectedRanges, RangeCollector
 from qdqtool.quantization.ranges.method_choice import ModelTrial, encode_choice, encode_dominant
+from qdqtool.quantization.ranges.model_ranges import activations
 from qdqtool.quantization.ranges.shard import Shard
 from qdqtool.quantization.ranges.types import CalibrationRecord, PreparationStep, Ranges, RangesPart, TensorKey
 from qdqtool.quantization.statistics.channel_statistics import product_inputs
@@ -202,7 +203,8 @@ def calibrated_values(index: ModelIndex, recipe: Recipe) -> list[Value]:
     """Return the tensors of a prepared model whose ranges are needed."""
     proposal = propose_for(index, recipe)
     refuse_nothing(proposal.slots, proposal.skipped)
-    return list(dict.fromkeys(index.value(entry.slot) for entry in proposal.activations))
+    needed = [index.value(entry.slot) for entry in proposal.activations]
+    return list(dict.fromkeys([*needed, *(activations(index) if recipe.all_tensors else ())]))
 
 
 def _decisions(tried: ModelTrial | None) -> Iterator[PreparationStep]:
@@ -233,7 +235,6 @@ def runs_for(recipe: Recipe) -> FloatRuns:
         yield from (value for value, _ in product_inputs(index))
         # When the proposal is used, the same error is raised again.
         with contextlib.suppress(UsageError):
-            for entry in propose_for(index, recipe).activations:
-                yield index.value(entry.slot)
+            yield from calibrated_values(index, recipe)
 
     return FloatRuns(read)

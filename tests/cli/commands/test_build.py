@@ -96,7 +96,7 @@ def test_a_crash_is_one_line_and_exit_1(tmp_path):
         (("--opt-shapes", "x:1x16"), 2, "gives 'x' rank 2"),
         (("--opt-shapes", "y:1x16x8x8"), 2, "names 'y', which is no input"),
         (("--opt-shapes", "nonsense"), 2, "cannot be read"),
-        (("--compute-capabilities", "9.9"), 2, "not support compute capability 9.9"),
+        (("--compute-capabilities", "9.9"), 2, "cannot build for compute capability 9.9"),
         (("--compute-capabilities", ""), 2, "is empty"),
         (("--require-precision", "int8"), 2, "is no precision gate"),
         (("--timeout", "0"), 2, "must be greater than 0"),

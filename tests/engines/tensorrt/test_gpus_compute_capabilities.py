@@ -9,6 +9,7 @@ from qdqtool.engines.tensorrt import gpus
 from qdqtool.engines.tensorrt.backends.tensorrt import BUILDER as TENSORRT
 from qdqtool.engines.tensorrt.backends.tensorrt_rtx import BUILDER as RTX
 from qdqtool.errors import UsageError
+from qdqtool.models import targets
 from qdqtool.models.graph.model import Model
 
 
@@ -39,9 +40,28 @@ def test_a_named_target_that_lacks_a_type_is_refused_with_those_that_have_it():
     assert "8.9,12.0,12.1" in str(caught.value.hint)
 
 
-def test_an_unknown_target_is_refused():
-    with pytest.raises(UsageError, match=r"does not support compute capability 9\.0"):
-        RTX.resolve_targets(("9.0",), Model(matmul()))
+@pytest.mark.parametrize(
+    ("asked", "device", "more"),
+    [
+        ("7.0", "", False),
+        ("8.7", r" \(Jetson Orin\)", True),
+        ("9.0", r" \(Hopper\)", True),
+        ("10.0", r" \(Blackwell of data centers\)", True),
+        ("11.0", r" \(Jetson Thor\)", True),
+    ],
+)
+def test_a_gpu_of_another_product_is_refused_with_that_product(asked: str, device: str, more: bool):
+    with pytest.raises(UsageError, match=f"RTX cannot build for compute capability {asked}{device}$") as caught:
+        RTX.resolve_targets((asked,), Model(matmul()))
+
+    hint = str(caught.value.hint)
+    assert hint.startswith("it builds for 7.5, 8.0, 8.6, 8.9, 12.0, 12.1")
+    assert ("TensorRT builds for this GPU" in hint) == more
+    assert (targets.get("tensorrt").buildable(gpus.number(asked)) is None) or not more
+
+
+def test_the_target_and_the_builder_know_the_same_gpus():
+    assert {gpus.number(name) for name in RTX.capabilities} == targets.get(RTX.target).known_compute_capabilities
 
 
 def test_tensorrt_builds_for_the_gpu_in_the_machine():

@@ -21,6 +21,7 @@ from qdqtool.accuracy.checking.options import CheckOptions
 from qdqtool.accuracy.search.accuracy_goal import AccuracyGoal
 from qdqtool.engines.build.options import BuildOptions
 from qdqtool.engines.build.precision_gate import parse_gate
+from qdqtool.engines.tensorrt.tensorrt_builder import TensorRT
 from qdqtool.errors import ArgumentError, CapabilityError, UsageError
 from qdqtool.jobs.conversion import convert as convert_job
 from qdqtool.jobs.conversion.options import ConvertOptions
@@ -277,6 +278,22 @@ def test_what_later_steps_would_refuse_is_refused_at_once(stock: Path, tmp_path:
         with pytest.raises(UsageError):
             convert(stock, tmp_path / "out", options)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("target", ["tensorrt", "tensorrt-10.3"])
+def test_a_gpu_that_the_builder_lacks_is_told_before_anything_else(
+    target: str, stock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The target is for a Jetson Orin, and the builder that is installed is not."""
+    monkeypatch.setattr(TensorRT, "is_installed", lambda builder: builder.id == "tensorrt-rtx")
+    recipe, build = Recipe(target=target), BuildOptions(compute_capabilities=("8.7",))
+    options = ConvertOptions(quantize=QuantizeOptions(recipe=recipe), build=build)
+    with pytest.raises(UsageError, match=r"cannot build for compute capability 8\.7 \(Jetson Orin\)") as caught:
+        convert(stock, tmp_path / "out", options)
+
+    assert str(caught.value.hint).startswith("`--no-build` converts without an engine; it builds for 7.5, 8.0")
+    assert not (tmp_path / "out").exists()
+    assert replace(options, build=None).builder() is None
 
 
 def test_an_absent_builder_is_told_before_anything_else(stock: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

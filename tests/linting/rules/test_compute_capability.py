@@ -45,6 +45,7 @@ def lacks(gpu: str, name: str, count: int) -> str:
         ("tensorrt-10.7", (90,), []),
         ("tensorrt-10.7", (91,), ["TensorRT 10.7 cannot build for compute capability 9.1"]),
         ("tensorrt-10.7", (89,), []),
+        ("tensorrt-rtx", (110,), ["TensorRT for RTX cannot build for compute capability 11.0 (Jetson Thor)"]),
     ],
 )
 def test_what_a_gpu_lacks(target: str, asked: tuple[int, ...], found: list[str]):

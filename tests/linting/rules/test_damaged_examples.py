@@ -12,7 +12,7 @@ from qdqtool.models import targets
 from qdqtool.models.graph.edits.naming import Namer
 from qdqtool.models.graph.model import Model
 
-TARGETS = ("onnx", "ort-cpu", "tensorrt", "tensorrt-rtx", "tensorrt-10.7")
+TARGETS = ("onnx", "ort-cpu", "tensorrt", "tensorrt-rtx", "tensorrt-10.5")
 
 Damage = Callable[[onnx.ModelProto], None]
 

@@ -38,12 +38,12 @@ def test_counts(kind: str, shape: str, elements: int | None, last: int | None):
     row = [odd(shape, kind, f"the last dimension is {last}")] if last and narrow and not elements else []
 
     assert messages("QA204", quantized(shape, kind), "tensorrt") == every
-    assert messages("QA204", quantized(shape, kind), "tensorrt-10.7") == every + row
+    assert messages("QA204", quantized(shape, kind), "tensorrt-10.5") == every + row
 
 
 def test_a_scalar_is_one_element():
     model = "agraph (float x) => (float y) <float s = {1}, int4 z = {0}> { y = QuantizeLinear (x, s, z) }"
-    for target in ("tensorrt", "tensorrt-10.7"):
+    for target in ("tensorrt", "tensorrt-10.5"):
         assert messages("QA204", model, target) == ["int4 tensor of shape []: the number of elements is 1"]
 
 

@@ -1,5 +1,6 @@
 """Older releases of a target: what they lack, and that findings tell since when it is there."""
 
+import re
 from dataclasses import fields
 from typing import get_type_hints
 
@@ -9,6 +10,8 @@ import pytest
 from onnx import TensorProto, helper
 from support.paths import ROOT
 from support.qdq import constant
+from support.tensorrt_api import JETPACK, TENSORRT, Release
+from support.tensorrt_api.wheels import stub_text
 
 from qdqtool.errors import ArgumentError
 from qdqtool.linting import rules
@@ -17,6 +20,7 @@ from qdqtool.linting.rules import RuleContext
 from qdqtool.models import targets
 from qdqtool.models.graph.model import Model
 from qdqtool.models.targets import Target
+from qdqtool.models.targets._target import ENTERPRISE
 from qdqtool.numerics import formats
 from qdqtool.numerics.granularity import PerTensor
 from qdqtool.numerics.scheme import QuantParams, QuantScheme
@@ -129,7 +133,7 @@ def test_uint8_is_refused_before_10_10_and_computed_as_int8_from_then_on():
     assert effect("tensorrt") == "silent"
 
 
-@pytest.mark.parametrize(("release", "count"), [("tensorrt-10.7", 1), ("tensorrt-10.8", 0), ("tensorrt", 0)])
+@pytest.mark.parametrize(("release", "count"), [("tensorrt-10.5", 1), ("tensorrt-10.6", 0), ("tensorrt", 0)])
 def test_rows_of_4_bit_codes_were_packed_one_by_one(release: str, count: int):
     found = findings(pair(TensorProto.INT4, (2, 3)), release, "QA204")
 
@@ -196,8 +200,8 @@ def test_plans_are_told_too():
         return [found.reason for found in targets.refusals(targets.get(target), params, "float32", (4, 3))]
 
     assert told("float4e2m1", "tensorrt-10.7")[0] == "takes no float4e2m1 before release 10.8"
-    assert told("int4", "tensorrt-10.7") == ["takes no int4 tensor with an odd last dimension"]
-    assert told("int4", "tensorrt-10.8") == told("float4e2m1", "tensorrt-10.8") == []
+    assert told("int4", "tensorrt-10.5") == ["takes no int4 tensor with an odd last dimension"]
+    assert told("int4", "tensorrt-10.6") == told("float4e2m1", "tensorrt-10.8") == []
 
 
 def test_the_page_tells_every_change():
@@ -208,3 +212,60 @@ def test_the_page_tells_every_change():
     for change in CHANGES:
         assert change.summary in rows[change.since].replace("`", "")
         assert change.evidence in rows[change.since].replace("`", "")
+
+
+TYPES = {
+    "int8": "INT8",
+    "int4": "INT4",
+    "float8e4m3fn": "FP8",
+    "float4e2m1": "FP4",
+    "bfloat16": "BF16",
+    "float16": "HALF",
+    "float32": "FLOAT",
+}
+LAYERS = {
+    "TRT_FP4DynamicQuantize": "add_dynamic_quantize",
+    "TRT_DynamicQuantize": "add_dynamic_quantize_v2",
+    "Attention": "add_attention",
+    "RotaryEmbedding": "add_rotary_embedding",
+    "TRT_Attention": "add_attention_v2",
+    "TRT_MXFP8QuantizeLinear": "E8M0",
+}
+"""Operators of the parser that need a layer or a type of their own."""
+
+
+@pytest.mark.parametrize("release", [JETPACK, *TENSORRT], ids=lambda release: release.folder)
+def test_the_python_package_of_a_release_has_the_types_and_layers_of_its_target(release: Release):
+    stub, target = stub_text(release), targets.get(targets.of_release("tensorrt", release.version))
+    members = set(re.findall(r"^    (\w+): ClassVar\[DataType\]", stub, re.MULTILINE))
+    known = members | set(re.findall(r"def (add_\w+)\(", stub))
+
+    assert target.id == f"tensorrt-{'.'.join(release.version.split('.')[:2])}"
+    assert {name for name, member in TYPES.items() if member in members} == (
+        target.quantize_types | target.data_types
+    ) - {"float64"}
+    assert {name for name, layer in LAYERS.items() if layer not in known} == LAYERS.keys() & target.later.keys()
+    # A network can be strongly typed in every release; version 11 has no other networks.
+    assert "STRONGLY_TYPED: ClassVar" in stub
+
+
+def test_jetpack_6_lacks_what_its_users_meet():
+    target = targets.get("tensorrt-10.3")
+
+    assert target.quantize_types == {"int8", "int4", "float8e4m3fn"}
+    assert (target.default_axis, target.uint8_as_int8, target.even_last_dimension) == (0, False, True)
+    assert {"STFT", "HannWindow", "DequantizeLinear.output_dtype", "Attention"} <= target.later.keys()
+    assert "DeformConv" not in target.later
+
+
+def test_the_page_about_jetson_has_the_types_of_each_gpu():
+    page = (ROOT / "docs" / "how-to" / "jetson.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+\.\d) \| (.*?) \| (.*) \|$", page, re.MULTILINE)
+    tensorrt, rtx = targets.get("tensorrt"), targets.get("tensorrt-rtx")
+
+    assert {int(number.replace(".", "")): name for number, name, _ in rows} == ENTERPRISE | {120: "GeForce RTX 50"}
+    for number, _, told in rows:
+        gpu = int(number.replace(".", ""))
+        kinds = ("int8", "int4", "float8e4m3fn", "float4e2m1")
+        able = [*(gpu >= tensorrt.min_compute_capability[kind] for kind in kinds), rtx.buildable(gpu) is None]
+        assert told.split(" | ") == ["yes" if each else "no" for each in able]

@@ -96,3 +96,26 @@ def test_a_mode_that_a_gpu_lacks_is_refused(mode: str, gpus: tuple[int, ...], mi
         Recipe(quantize_mode=mode).require_hardware(gpus)
     assert caught.value.message == missing
     assert "`--quantize-mode int8`" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("target", "gpu", "message"),
+    [
+        ("tensorrt-rtx", 87, "TensorRT for RTX cannot build for compute capability 8.7 (Jetson Orin)"),
+        ("tensorrt-10.3", 110, "TensorRT 10.3 cannot build for compute capability 11.0 (Jetson Thor)"),
+        ("tensorrt-10.3", 120, "TensorRT 10.3 cannot build for compute capability 12.0"),
+    ],
+)
+def test_a_gpu_for_which_the_target_does_not_build_is_refused(target: str, gpu: int, message: str):
+    with pytest.raises(UsageError) as caught:
+        Recipe(target=target).require_hardware((gpu,))
+    assert caught.value.message == message
+    assert str(caught.value.hint).endswith("; `--target tensorrt` is for this GPU")
+    Recipe(target="tensorrt").require_hardware((gpu,))
+
+
+def test_the_gpu_of_jetpack_6_computes_in_int8_and_int4():
+    for mode in ("int8", "int4"):
+        Recipe(quantize_mode=mode, target="tensorrt-10.3").require_hardware((87,))
+    with refused(UsageError, "compute capability 8.7 has no float8e4m3fn, which quantize mode 'fp8' needs"):
+        Recipe(quantize_mode="fp8", target="tensorrt-10.3").require_hardware((87,))

@@ -45,7 +45,8 @@ def test_tensorrt_takes_no_power_of_two_scales_and_onnx_does():
     [
         ("mxfp8", "tensorrt", "takes no scales in float8e8m0", "--quantize-mode fp8-weight-only"),
         ("float8e5m2", "tensorrt", "takes no float8e5m2", "float8e4m3fn, with scales derived for its range"),
-        ("nvfp4", "ort-cpu", "takes no float4e2m1", "none; choose another target"),
+        ("nvfp4", "ort-cpu", "takes no float4e2m1", "--quantize-mode int4"),
+        ("nvfp4", "tensorrt-10.3", "takes no float4e2m1 before release 10.8", "--quantize-mode int4"),
         ("int16", "tensorrt-rtx", "takes no int16", "none; choose another target"),
     ],
 )

@@ -49,5 +49,8 @@ TENSORRT = tuple(
 RTX = tuple(Release("tensorrt-rtx-cu12-bindings", "tensorrt_rtx", version) for version in ("1.4.0.76", "1.7.1.116"))
 """The oldest release that the package index has, and the one that the tests run."""
 RELEASES = (*TENSORRT, *RTX)
+JETPACK = Release("tensorrt-cu12-bindings", "tensorrt", "10.3.0")
+"""The release of JetPack 6. It builds no engines here, and shows what the target of that release lacks."""
+FETCHED = (*RELEASES, JETPACK)
 NEWEST = (TENSORRT[-1], RTX[-1])
 """Those whose stubs are in git."""

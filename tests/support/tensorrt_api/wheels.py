@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 
 from support.paths import ROOT
-from support.tensorrt_api import BINDINGS, NEWEST, RELEASES, VARIABLE, Release
+from support.tensorrt_api import BINDINGS, FETCHED, NEWEST, VARIABLE, Release
 
 _FUNCTIONS = (
     "createInferBuilder_INTERNAL",
@@ -125,7 +125,7 @@ def find_wheel(release: Release, folder: Path) -> Path | None:
 
 def fetch(folder: Path) -> None:
     """Fetch the wheels of all releases that are not there."""
-    for release in RELEASES:
+    for release in FETCHED:
         if find_wheel(release, folder) is None:
             name = f"{release.package}=={release.version}"
             command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--only-binary", ":all:"]
@@ -148,7 +148,7 @@ def main() -> None:
     parser.add_argument("--write-stubs", action="store_true")
     asked = parser.parse_args()
     fetch(asked.folder)
-    releases = [each for each in RELEASES if asked.write_stubs or (each not in NEWEST and not each.stub.is_file())]
+    releases = [each for each in FETCHED if asked.write_stubs or (each not in NEWEST and not each.stub.is_file())]
     with tempfile.TemporaryDirectory() as scratch:
         _write_stubs(releases, asked.folder, Path(scratch))
 

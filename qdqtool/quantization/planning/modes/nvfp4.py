@@ -11,5 +11,6 @@ MODE = Mode(
     blocks=(16,),
     scale_format="float8e4m3fn",
     search=True,
+    alternative="int4",
     rank=60,
 )

@@ -11,24 +11,15 @@ from pathlib import Path
 
 from qdqtool.errors import UsageError
 from qdqtool.quantization.ranges import encodings as _package
-from qdqtool.quantization.ranges.encodings._types import ConstantScales, EncodingFormat, Encodings, decode_object
+from qdqtool.quantization.ranges.encodings._types import ConstantScales as ConstantScales
+from qdqtool.quantization.ranges.encodings._types import EncodingFormat as EncodingFormat
+from qdqtool.quantization.ranges.encodings._types import Encodings as Encodings
+from qdqtool.quantization.ranges.encodings._types import decode_object
+from qdqtool.quantization.ranges.encodings._types import symmetric_range as symmetric_range
+from qdqtool.quantization.ranges.encodings._types import tensor_range as tensor_range
 from qdqtool.quantization.ranges.file import MAX_RANGES_BYTES
 from qdqtool.quantization.ranges.types import TensorRange
 from qdqtool.registry import load_unit, unit_names
-
-__all__ = [
-    "ConstantScales",
-    "EncodingFormat",
-    "Encodings",
-    "ReadEncodings",
-    "encode",
-    "keeps_ends",
-    "names",
-    "read_encodings",
-    "recognize",
-    "writable",
-]
-
 
 BOM = b"\xef\xbb\xbf"
 """The byte order mark, which some editors write at the start of UTF-8 text."""

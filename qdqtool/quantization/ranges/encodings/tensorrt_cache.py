@@ -12,7 +12,7 @@ from qdqtool.errors import UsageError
 from qdqtool.quantization.ranges.encodings._types import EncodingFormat, Encodings, symmetric_range
 from qdqtool.quantization.ranges.types import TensorRange
 
-HEADER = "TRT-100000-EntropyCalibration2"
+HEADER = "TRT-100300-EntropyCalibration2"
 """First line of written files: a TensorRT version and the name of its calibrator, whichever method qdqtool used."""
 
 

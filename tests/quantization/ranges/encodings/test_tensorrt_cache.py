@@ -47,7 +47,7 @@ def test_a_tensor_stands_there_once():
 
 def test_what_is_written_is_the_larger_end_over_127():
     found = {"x": TensorRange(-1.0, 254.0, 254.0, 1), "a: b": TensorRange(0.0, 0.0, 0.0, 1)}
-    assert FORMAT.write(found) == b"TRT-100000-EntropyCalibration2\nx: 40000000\na: b: 00000000\n"
+    assert FORMAT.write(found) == b"TRT-100300-EntropyCalibration2\nx: 40000000\na: b: 00000000\n"
 
 
 @pytest.mark.parametrize("name", ["a\nb", "a\rb"])
