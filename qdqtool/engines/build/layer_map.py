@@ -79,8 +79,7 @@ def _with_nodes(layers: LayerFile, model: Model) -> tuple[Kernel, ...]:
 def _parts(name: str) -> Iterator[str]:
     """Yield what may be nodes in the name of a layer: ``w + q + Conv_1 + PWN(Relu_2)`` has the nodes Conv_1, Relu_2."""
     for part in re.split(r" \+ |, ", "" if name.startswith(_COPY) else name):
-        inner = part.rpartition("PWN(")[2]
-        yield part if inner == part else inner.rstrip(")")
+        yield from {part: 0, part.rpartition("PWN(")[2].rstrip(")"): 0}
 
 
 def _matched(layers: LayerFile, profile: LayerProfile | None) -> tuple[list[float | None], list[tuple[str, float]]]:
