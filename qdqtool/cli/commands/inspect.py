@@ -21,7 +21,7 @@ from qdqtool.errors import UsageError
     "--model",
     "source",
     type=click.Path(path_type=Path),
-    metavar="MODEL",
+    metavar="ONNX",
     help="The ONNX model from which the engine was built: compare planned types with actual types.",
 )
 @output_format_option()

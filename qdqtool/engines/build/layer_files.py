@@ -85,7 +85,9 @@ def read_layer_file(file: Path) -> LayerFile:
     text = _text(file)
     if text.lstrip()[:1] == "[":
         what = "a profile of trtexec" if '"count"' in text[:200] else "a list"
-        raise ModelError(f"{file} is {what}, not the layers of an engine", hint=f"{_LAYERS_HINT}; a profile: --profile")
+        raise ModelError(
+            f"{file} is {what}, not the layers of an engine", hint=f"{_LAYERS_HINT}, and a profile with --profile"
+        )
     try:
         own = msgspec.json.decode(text, type=_OwnFile).dump
         is_dump = own is not None and not own.lstrip().startswith("{")
