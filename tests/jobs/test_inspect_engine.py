@@ -97,9 +97,9 @@ def test_a_profile_adds_times_whose_sums_are_exact(built, tmp_path: Path):
     assert (found.planned, found.achieved) == (report.planned, report.achieved)
     of_int8 = [each.milliseconds for each in found.layers if each.computes == "int8"]
     assert next(each.milliseconds for each in found.by_type if each.kind == "int8") == sum(of_int8)
-    of_manifest = qdqtool.inspect_layers(engine, profile=profile)
-    assert (of_manifest.planned, of_manifest.achieved) == (report.planned, report.achieved)
+    of_manifest = qdqtool.inspect_layers(engine, profile=profile)  # without the tactics of the kernels
     assert of_manifest.milliseconds == found.milliseconds
+    assert of_manifest.by_type == found.by_type
 
 
 def test_the_command_takes_layers_engines_and_a_profile(built, tmp_path: Path):

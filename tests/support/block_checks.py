@@ -120,7 +120,6 @@ PROGRAMS: Mapping[str, Callable[[list[str]], str | None]] = {
     "python": _python,
     "pip": _pip,
     "mkdir": lambda words: None if len(words) == 2 and words[0] == "-p" else "it is no `mkdir -p` of one folder",
-    "trtexec": lambda words: next((f"{word} is no option" for word in words if not word.startswith("--")), None),
     "ssh-keygen": lambda words: None if words[:2] == ["-t", "ed25519"] else "another kind of key",
 }
 

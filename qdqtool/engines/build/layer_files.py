@@ -47,29 +47,17 @@ class LayerFile:
         file: The file.
         kernels: The layers in order; a layer that is only a name has no layer type.
         evidence: The source of their types.
-        map: The content of a manifest; None for layer information.
     """
 
     file: Path
     kernels: tuple[Kernel, ...]
     evidence: Evidence
-    map: EngineMap | None = None
 
 
 def layers_of(engine: EngineMap) -> LayerFile:
     """Return the layers of an engine that ``build`` wrote."""
-    kernels = (
-        Kernel(
-            name=each.name,
-            layer_type=each.layer_type,
-            inputs=each.inputs,
-            constants=each.constants,
-            outputs=each.outputs,
-            nodes=each.nodes,
-        )
-        for each in engine.kernels
-    )
-    return LayerFile(Path(engine.manifest), tuple(kernels), engine.evidence, engine)
+    kernels = msgspec.convert(engine.kernels, tuple[Kernel, ...], from_attributes=True)
+    return LayerFile(Path(engine.manifest), kernels, engine.evidence)
 
 
 class _OwnFile(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from qdqtool.engines.report import LayerMap, LayerTotal, MappedLayer, TimedNode
 from qdqtool.engines.tensorrt.builder import Built
 from qdqtool.engines.tensorrt.kernels import FLOATS, UNKNOWN, Kernel, is_quantized
 from qdqtool.engines.tensorrt.planned_types import planned_nodes
-from qdqtool.engines.tensorrt.precision import compare, computes_in, engine_name, multiplies
+from qdqtool.engines.tensorrt.precision import compare, computes_in, engine_name, is_product, multiplies
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.model_file import describe_file
@@ -39,7 +39,6 @@ def map_layers(layers: LayerFile, profile: LayerProfile | None, model: Model | N
     nodes = () if model is None else _nodes(replace(layers, kernels=kernels), mapped, model)
     kinds = [REFORMAT if each.conversion == REFORMAT else each.computes for each in mapped]
     steps = [(_step(each), each) for each in mapped if each.conversion is not None]
-    counts = (layers.map.planned, layers.map.achieved) if model is None and layers.map is not None else None
     return LayerMap(
         layer_file=str(layers.file),
         profile=None if profile is None else str(profile.file),
@@ -50,8 +49,8 @@ def map_layers(layers: LayerFile, profile: LayerProfile | None, model: Model | N
         milliseconds=total,
         unmatched=tuple(name for name, _ in unmatched),
         unmatched_milliseconds=None if profile is None else fsum(lost),
-        planned=counts[0] if counts is not None else planned_counts(nodes),
-        achieved=counts[1] if counts is not None else achieved_counts(nodes),
+        planned=planned_counts(nodes),
+        achieved=achieved_counts(nodes),
         nodes=nodes,
         by_type=_totals([*zip(kinds, mapped, strict=True)], total is not None, lost),
         conversions=_totals(steps, total is not None),
@@ -124,10 +123,15 @@ def _mapped(kernel: Kernel, time: float | None) -> MappedLayer:
 def _computes(kernel: Kernel, reads: Sequence[str]) -> str:
     if _is_hidden(kernel) or UNKNOWN in reads:
         return UNKNOWN
-    if multiplies(kernel):
+    if _multiplies(kernel):
         return computes_in(kernel)
     # Masks and indices are not what a layer computes in, unless it reads nothing else.
     return _spell([kind for kind in reads if kind in FLOATS or is_quantized(kind)] or reads)
+
+
+def _multiplies(kernel: Kernel) -> bool:
+    # Only the names of generated kernels list what they compute; other layers have names of the model.
+    return multiplies(kernel) if kernel.name.startswith("__myl") else is_product(kernel)
 
 
 def _is_hidden(kernel: Kernel) -> bool:
@@ -142,7 +146,7 @@ def _conversion(kernel: Kernel, reads: Sequence[str], writes: Sequence[str]) -> 
     if kernel.layer_type == "Reformat" or kernel.name.startswith(_COPY):
         return REFORMAT
     known = all(kind in FLOATS or is_quantized(kind) for kind in (*reads, *writes)) and reads and writes
-    if not known or multiplies(kernel) or _is_hidden(kernel):
+    if not known or _multiplies(kernel) or _is_hidden(kernel):
         return None
     return "fused" if all(map(is_quantized, reads)) != all(map(is_quantized, writes)) else None
 
@@ -155,15 +159,7 @@ def _step(layer: MappedLayer) -> str:
 def _nodes(layers: LayerFile, mapped: Sequence[MappedLayer], model: Model) -> tuple[TimedNode, ...]:
     names = Counter(layer.name for layer in mapped)
     times = {layer.name: layer.milliseconds for layer in mapped if names[layer.name] == 1}
-    built = Built(
-        version=UNKNOWN,
-        evidence=layers.evidence,
-        kernels=layers.kernels,
-        layer_dump="",
-        warnings=(),
-        parse_seconds=0.0,
-        build_seconds=0.0,
-    )
+    built = Built(version=UNKNOWN, evidence=layers.evidence, kernels=layers.kernels)
     found = compare(planned_nodes(model), built)
     return tuple(TimedNode(**asdict(node), milliseconds=times.get(node.kernel or "")) for node in found)
 

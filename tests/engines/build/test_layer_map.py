@@ -94,6 +94,8 @@ def test_without_a_profile_nothing_is_said_about_times():
         (layer("conv", f"{INT8} {HALF}", kind="CaskConvolution", constants=[INT8]), "int8"),
         (layer("conv", HALF, kind="CaskConvolution"), HALF),
         (layer("pool", kind="CaskPooling"), "int8"),
+        (layer("/Conv_1/MaxPool", kind="CaskPooling"), "int8"),
+        (layer("__myl_FcMul", FLOAT, FLOAT, constants=[INT8]), FLOAT),
         (layer("add", f"{INT8} {FLOAT}"), "int8 + float32"),
         (layer("gather", f"{HALF} int32", HALF), HALF),
         (layer("shape", "int32", "int32"), "int32"),
