@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from math import fsum
+from typing import TypeVar
 
 from qdqtool.engines.report import LayerMap, LayerTotal, MappedLayer, TimedNode
 from qdqtool.engines.tensorrt.kernels import UNKNOWN
 from qdqtool.errors import plural
 from qdqtool.reports.blocks import Cell, Column, Columns, Table, number, scoped, share, tabulate, text
 
-_TIME = Column("Time", numeric=True, bars=True, short="ms")
-_SHARE = Column("Share", numeric=True)
+_Row = TypeVar("_Row", MappedLayer, LayerTotal)
 _NAMED = 2
 """Largest number of named nodes of one layer on a terminal."""
 
@@ -26,13 +26,8 @@ def layers(report: LayerMap) -> Table:
     }
     if report.milliseconds is None:
         return tabulate("Layers in the order in which they run", columns, report.layers)
-    columns = {
-        **columns,
-        _TIME: lambda layer: _time(layer.milliseconds),
-        _SHARE: lambda layer: _share(layer.milliseconds, report),
-    }
     slowest = sorted(report.layers, key=lambda layer: -(layer.milliseconds or 0.0))
-    return tabulate("Layers, the slowest first", columns, slowest)
+    return tabulate("Layers, the slowest first", _timed(columns, report), slowest)
 
 
 def totals(report: LayerMap, caption: str, heading: str, found: tuple[LayerTotal, ...]) -> Table:
@@ -41,13 +36,17 @@ def totals(report: LayerMap, caption: str, heading: str, found: tuple[LayerTotal
         Column(heading): lambda total: _kind(total.kind),
         Column("Layers", numeric=True): lambda total: number(total.layers, ","),
     }
-    if report.milliseconds is not None:
-        columns = {
-            **columns,
-            _TIME: lambda total: _time(total.milliseconds),
-            _SHARE: lambda total: _share(total.milliseconds, report),
-        }
-    return tabulate(caption, columns, found)
+    return tabulate(caption, _timed(columns, report), found)
+
+
+def _timed(columns: Columns[_Row], report: LayerMap) -> Columns[_Row]:
+    if report.milliseconds is None:
+        return columns
+    return {
+        **columns,
+        Column("Time", numeric=True, bars=True, short="ms"): lambda row: _time(row.milliseconds),
+        Column("Share", numeric=True): lambda row: _share(row.milliseconds, report),
+    }
 
 
 NODES: Columns[TimedNode] = {

@@ -9,7 +9,7 @@ from rich.text import Text
 from qdqtool.engines.build.engine_map import EngineMap
 from qdqtool.engines.build.report import Conversion, Conversions, MappedKernel, UnknownConversion
 from qdqtool.engines.report import LayerMap
-from qdqtool.engines.tensorrt.kernels import KernelTensor
+from qdqtool.engines.tensorrt.kernels import UNKNOWN, KernelTensor
 from qdqtool.errors import escape, human_bytes, human_count, plural
 from qdqtool.reports.blocks import Table, tabulate
 from qdqtool.reports.kinds import layer_map
@@ -139,7 +139,9 @@ def render_layers(report: LayerMap, console: Console) -> None:
     for line in layer_map.summary(report):
         console.print(f"  {line}")
     for kind, planned in report.planned.items():
-        console.print(f"  {escape(planned_and_achieved(kind, planned, report.achieved.get(kind, 0)))}")
+        unknown = sum(node.planned == kind and node.actual == UNKNOWN for node in report.nodes)
+        doubt = f"; unknown for {unknown}" if unknown else ""
+        console.print(f"  {escape(planned_and_achieved(kind, planned, report.achieved.get(kind, 0)))}{doubt}")
     if report.model is not None and not report.nodes:
         console.print(f"  {escape(report.model)} plans no quantized node")
     _print(layer_map.layers(report), console, SHOWN if report.milliseconds is None else SLOWEST)

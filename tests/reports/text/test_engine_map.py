@@ -231,6 +231,8 @@ def test_nodes_that_do_not_run_as_planned_have_reason_and_time():
     )
     assert "  1 of 2 planned int8 nodes run in int8 kernels" in found
     assert cells(found[-1]) == [["conv", "Conv", "int8", "float32", "k", "0.25", "why"]]
+    doubtful = of_layers(model="m.onnx", nodes=(replace(NODE, actual="unknown"),), planned={"int8": 1}, achieved={})
+    assert "  0 of 1 planned int8 node runs in int8 kernels; unknown for 1" in doubtful
     assert "  m.onnx plans no quantized node" in of_layers(model="m.onnx")
 
 
