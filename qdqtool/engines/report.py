@@ -119,7 +119,7 @@ class LayerTotal:
         kind: ``int8``, ``float16``, … for what the layers compute in, ``reformat``, or ``unknown``. For conversions:
             the types that they read and write, and the type of layer.
         layers: How many there are.
-        milliseconds: Sum of their times; None without a profile.
+        milliseconds: Sum of their times; None if no time is known.
     """
 
     kind: str

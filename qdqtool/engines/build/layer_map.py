@@ -11,7 +11,7 @@ from qdqtool.engines.build.layer_files import LayerFile, LayerProfile
 from qdqtool.engines.build.precision_gate import achieved_counts, planned_counts
 from qdqtool.engines.report import LayerMap, LayerTotal, MappedLayer, TimedNode
 from qdqtool.engines.tensorrt.builder import Built
-from qdqtool.engines.tensorrt.kernels import FLOATS, UNKNOWN, Kernel, is_quantized
+from qdqtool.engines.tensorrt.kernels import FLOATS, UNKNOWN, Kernel, KernelTensor, is_quantized
 from qdqtool.engines.tensorrt.planned_types import planned_nodes
 from qdqtool.engines.tensorrt.precision import compare, computes_in, engine_name, is_product, multiplies
 from qdqtool.errors import UsageError
@@ -34,7 +34,7 @@ def map_layers(layers: LayerFile, profile: LayerProfile | None, model: Model | N
     kernels = layers.kernels if model is None else _with_nodes(layers, model)
     times, unmatched = _matched(layers, profile)
     mapped = tuple(map(_mapped, kernels, times))
-    lost = [] if profile is None else [time for _, time in unmatched]
+    lost = [time for _, time in unmatched]
     total = None if profile is None else fsum(time for _, time in profile.times)
     nodes = () if model is None else _nodes(replace(layers, kernels=kernels), mapped, model)
     kinds = [REFORMAT if each.conversion == REFORMAT else each.computes for each in mapped]
@@ -52,8 +52,8 @@ def map_layers(layers: LayerFile, profile: LayerProfile | None, model: Model | N
         planned=planned_counts(nodes),
         achieved=achieved_counts(nodes),
         nodes=nodes,
-        by_type=_totals([*zip(kinds, mapped, strict=True)], total is not None, lost),
-        conversions=_totals(steps, total is not None),
+        by_type=_totals([*zip(kinds, mapped, strict=True)], lost),
+        conversions=_totals(steps),
         layers=mapped,
     )
 
@@ -159,21 +159,22 @@ def _step(layer: MappedLayer) -> str:
 def _nodes(layers: LayerFile, mapped: Sequence[MappedLayer], model: Model) -> tuple[TimedNode, ...]:
     names = Counter(layer.name for layer in mapped)
     times = {layer.name: layer.milliseconds for layer in mapped if names[layer.name] == 1}
-    built = Built(version=UNKNOWN, evidence=layers.evidence, kernels=layers.kernels)
+    # What a layer of many operators reads proves no fallback of the product inside.
+    opaque = (KernelTensor("", UNKNOWN, None),)
+    kernels = tuple(replace(each, inputs=opaque) if _is_hidden(each) else each for each in layers.kernels)
+    built = Built(version=UNKNOWN, evidence=layers.evidence, kernels=kernels)
     found = compare(planned_nodes(model), built)
     return tuple(TimedNode(**asdict(node), milliseconds=times.get(node.kernel or "")) for node in found)
 
 
-def _totals(
-    layers: Sequence[tuple[str, MappedLayer]], timed: bool, lost: Sequence[float] = ()
-) -> tuple[LayerTotal, ...]:
+def _totals(layers: Sequence[tuple[str, MappedLayer]], lost: Sequence[float] = ()) -> tuple[LayerTotal, ...]:
     """Sum the layers of each kind, the slowest kind first; ``lost`` are times of unknown layers."""
     times = defaultdict[str, list[float]](list, {UNKNOWN: [*lost]} if lost else {})
     for kind, layer in layers:
-        times[kind].append(layer.milliseconds or 0.0)
+        times[kind] += [layer.milliseconds] if layer.milliseconds is not None else []
     counts = Counter(kind for kind, _ in layers)
     totals = [
-        LayerTotal(kind=kind, layers=counts[kind], milliseconds=fsum(each) if timed else None)
-        for kind, each in times.items()
+        LayerTotal(kind=kind, layers=counts[kind], milliseconds=fsum(known) if known else None)
+        for kind, known in times.items()
     ]
     return tuple(sorted(totals, key=lambda each: (-(each.milliseconds or 0.0), -each.layers, each.kind)))

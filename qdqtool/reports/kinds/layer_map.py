@@ -86,8 +86,9 @@ def summary(report: LayerMap) -> tuple[str, ...]:
 def _cost(layers: Sequence[MappedLayer], report: LayerMap) -> str:
     if report.milliseconds is None:
         return ""
-    time = fsum(layer.milliseconds or 0.0 for layer in layers)
-    return f", {_time(time).text}, {_share(time, report).text} of the time"
+    known = [layer.milliseconds for layer in layers if layer.milliseconds is not None]
+    time = fsum(known) if known else None
+    return f", {_time(time).text}, {_share(time, report).text} of the time" if known else ", time unknown"
 
 
 def _kind(found: str, planned: str | None = None) -> Cell:

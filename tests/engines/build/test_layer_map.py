@@ -144,7 +144,7 @@ def test_another_number_of_layers_of_one_name_makes_their_time_unknown():
     found = map_layers(LayerFile(Path("l"), kernels, "inspector"), profile(("a", 1), ("b", 2)), None)
     assert [each.milliseconds for each in found.layers] == [None, 2, None]
     assert (found.unmatched, found.unmatched_milliseconds) == (("a",), 1)
-    assert by_type(found) == {"float32": (1, 2), "unknown": (0, 1), "int8": (2, 0)}
+    assert by_type(found) == {"float32": (1, 2), "unknown": (0, 1), "int8": (2, None)}
 
 
 def test_the_profile_of_another_engine_is_refused():
@@ -168,6 +168,15 @@ def test_planned_types_of_a_model_with_the_times_of_its_layers():
         ("y.MatMul", "int8", 0.5),
     ]
     assert found.nodes[0].reason.startswith("its weight has scales along axis 1")
+
+
+def test_a_layer_of_many_operators_proves_no_fallback():
+    nodes = ("a.Conv", "b.Conv", "y.MatMul")
+    found = joined(
+        layer("{ForeignNode[a.Conv...y.MatMul]}", FLOAT, FLOAT, "Myelin", nodes=nodes), model=Model(mixed_axes())
+    )
+    assert [node.actual for node in found.nodes] == ["unknown"] * 3
+    assert found.layers[0].reads == (FLOAT,)
 
 
 def test_tensorrt_8_names_nodes_in_the_names_of_its_layers():

@@ -220,6 +220,7 @@ def test_conversions_have_their_share_of_the_time():
     assert "  reformats only: 1 layer, 0.25 ms, 12.50% of the time" in found
     assert "  conversions with other work: 1 layer, 1 ms, 50.00% of the time" in found
     assert cells(found[-1]) == [["float32 -> int8, reformat", "1", "0.25", "12.50%"]]
+    assert "  reformats only: 1 layer, time unknown" in of_layers(layers=(replace(reformat, milliseconds=None),))
 
 
 def test_nodes_that_do_not_run_as_planned_have_reason_and_time():
