@@ -27,6 +27,7 @@ from qdqtool.engines.build.engine_map import EngineMap as EngineMap
 from qdqtool.engines.build.report import EngineReport as EngineReport
 from qdqtool.engines.gpu.report import BenchReport as BenchReport
 from qdqtool.engines.gpu.report import RunReport as RunReport
+from qdqtool.engines.report import LayerMap as LayerMap
 from qdqtool.interop.arrays import dequantize as dequantize
 from qdqtool.interop.arrays import fake_quantize as fake_quantize
 from qdqtool.interop.arrays import quantize as quantize
@@ -40,6 +41,7 @@ from qdqtool.jobs.convert_ranges import ConvertReport as ConvertReport
 from qdqtool.jobs.convert_ranges import convert_ranges as convert_ranges
 from qdqtool.jobs.insert import InsertReport as InsertReport
 from qdqtool.jobs.inspect_engine import inspect_engine as inspect_engine
+from qdqtool.jobs.inspect_engine import inspect_layers as inspect_layers
 from qdqtool.jobs.inspect_report import InspectReport as InspectReport
 from qdqtool.jobs.merge import MergeReport as MergeReport
 from qdqtool.jobs.merge import merge_to_file as merge_to_file

@@ -39,7 +39,7 @@ OUTSIDE = {
 """Names of NumPy, of Python's library and of classes of keywords that signatures may show."""
 LONGEST_SIGNATURE = 330
 """Characters of the longest signature that `help` may print: some four lines of a terminal."""
-MOST_NAMES = 71
+MOST_NAMES = 73
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INLINE = re.compile(r"`(?:qdq|qdqtool)\.(\w+)\(")

@@ -73,3 +73,50 @@ def test_the_command_takes_the_engine_or_its_manifest(built):
         result = CliRunner().invoke(command, ["inspect", str(path)])
         assert result.exit_code == 0, result.output
         assert "kernels, types from: aot-dump" in result.output
+
+
+def test_a_profile_adds_times_whose_sums_are_exact(built, tmp_path: Path):
+    """Times in 1/1024 ms have exact sums in binary."""
+    _, engine, layers, report = built
+    model, profile = engine.with_name("int8.onnx"), tmp_path / "profile.json"
+    names = [each["Name"] for each in json.loads(layers.read_text())["Layers"]]
+    times = [(3 * at + 1) / 1024 for at in range(len(names))]
+    entries = [{"name": name, "averageMs": time} for name, time in zip(names, times, strict=True)]
+    profile.write_text(json.dumps([{"count": 10}, *entries]))
+
+    found = qdqtool.inspect_layers(layers, profile=profile, model=model)
+
+    assert (found.evidence, found.runs, found.milliseconds) == ("aot-dump", 10, sum(times))
+    assert [layer.milliseconds for layer in found.layers] == times
+    assert sum(each.milliseconds for each in found.by_type) == sum(times)
+    assert sum(each.layers for each in found.by_type) == len(names)
+    products = [kernel.name for kernel in report.kernels if kernel.computes == "int8"]
+    timed = dict(zip(names, times, strict=True))
+    assert {node.kernel for node in found.nodes} <= set(products)
+    assert [node.milliseconds for node in found.nodes] == [timed[node.kernel] for node in found.nodes]
+    assert (found.planned, found.achieved) == (report.planned, report.achieved)
+    of_int8 = [each.milliseconds for each in found.layers if each.computes == "int8"]
+    assert next(each.milliseconds for each in found.by_type if each.kind == "int8") == sum(of_int8)
+    of_manifest = qdqtool.inspect_layers(engine, profile=profile)  # without the tactics of the kernels
+    assert of_manifest.milliseconds == found.milliseconds
+    assert of_manifest.by_type == found.by_type
+
+
+def test_the_command_takes_layers_engines_and_a_profile(built, tmp_path: Path):
+    _, engine, layers, _ = built
+    profile = tmp_path / "profile.json"
+    names = [each["Name"] for each in json.loads(layers.read_text())["Layers"]]
+    profile.write_text(json.dumps([{"count": 10}, *({"name": name, "averageMs": 0.5} for name in names)]))
+    for path in (engine, layers):
+        result = CliRunner().invoke(command, ["inspect", str(path), "--profile", str(profile)])
+        assert result.exit_code == 0, result.output
+        assert f"{0.5 * len(names):g} ms in one inference, the mean of 10" in result.output
+
+
+def test_a_model_has_no_times(tmp_path: Path):
+    profile = tmp_path / "profile.json"
+    profile.write_text("[]")
+    model = str(ROOT / "sample_models" / "digits_cnn" / "model.onnx")
+    result = CliRunner().invoke(command, ["inspect", model, "--profile", str(profile)])
+    assert isinstance(result.exception, qdqtool.errors.UsageError)
+    assert "--profile and --model need the layers of an engine" in str(result.exception)

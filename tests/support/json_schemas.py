@@ -76,6 +76,7 @@ RENAMED = {
     "engine_map": "inspect-engine",
     "findings": "validate",
     "fixes": "validate-fix",
+    "layer_map": "inspect-layers",
     "manual": "explain-manual",
     "matches": "quantize-matches",
     "page": "explain-page",

@@ -23,6 +23,7 @@ from support.texts import save_lines, save_tokenizer, text_net
 
 SAMPLES = ROOT / "sample_models"
 DIGITS = SAMPLES / "digits_cnn"
+TRTEXEC = ROOT / "tests" / "engines" / "build" / "data" / "trtexec"
 NO_GPU = "it needs a GPU"
 
 
@@ -253,6 +254,10 @@ FOLDERS: Mapping[str, Folder] = {
         builds=True,
     ),
     "docs/how-to/data.md": Folder(COMMON, samples),
+    "docs/how-to/engine-times.md": Folder(
+        {f"{kind}.json": TRTEXEC / f"8.{kind}.json" for kind in ("layers", "profile")},
+        not_run={"qdqtool inspect layers.json --profile profile.json --model": "the model of these layers is not here"},
+    ),
     "docs/how-to/failures.md": Folder(
         {},
         refusals,

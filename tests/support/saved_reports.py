@@ -333,6 +333,47 @@ CONVERT: Document = {
     ],
     "files": [{"name": "net.int8.onnx", "what": "model", "bytes": 1000, "sha256": "ab" * 32}],
 }
+
+
+def _layer(name: str, computes: str, milliseconds: float, **more: object) -> Document:
+    return {"name": name, "computes": computes, "milliseconds": milliseconds, "conversion": None, **more}
+
+
+def _total(kind: str, milliseconds: float) -> Document:
+    return {"kind": kind, "layers": 1, "milliseconds": milliseconds}
+
+
+LAYERS: Document = {
+    "schema_version": 1,
+    "layer_file": "layers.json",
+    "profile": "profile.json",
+    "model": "m.int8.onnx",
+    "evidence": "inspector",
+    "runs": 100,
+    "milliseconds": 2.0,
+    "unmatched_milliseconds": 0.0,
+    "planned": {"int8": 2},
+    "achieved": {"int8": 1},
+    "nodes": [
+        {
+            "name": "conv",
+            "op_type": "Conv",
+            "planned": "int8",
+            "actual": "int8",
+            "kernel": "conv",
+            "milliseconds": 1.25,
+        },
+        {"name": "other", "op_type": "Conv", "planned": "int8", "actual": "unknown", "reason": "no kernel"},
+    ],
+    "by_type": [_total("int8", 1.25), _total("reformat", 0.5), _total("unknown", 0.25)],
+    "conversions": [_total("float32 -> int8, reformat", 0.5)],
+    "layers": [
+        _layer("copy", "float32", 0.5, reads=["float32"], writes=["int8"], conversion="reformat"),
+        _layer("conv", "int8", 1.25, layer_type="CaskConvolution", nodes=["conv"], reads=["int8"], writes=["int8"]),
+        _layer("own", "unknown", 0.25),
+    ],
+}
+"""The report of ``inspect`` on layers and profile of trtexec."""
 ALL = {
     "quantize": QUANTIZE | {"model_file": FLOAT_FILE, "output_file": QUANTIZED_FILE, "search": SEARCH},
     "check": LIMITED

@@ -13,9 +13,11 @@ from qdqtool import __main__ as entry
 from support import saved_reports
 from support.engine_models import mixed_axes
 from support.networks import Network
+from support.paths import ROOT
 from support.qdq import text_model
 
 Maker = Callable[[Path], None]
+TRTEXEC = ROOT / "tests" / "engines" / "build" / "data" / "trtexec"
 
 
 def _net(path: Path) -> None:
@@ -334,6 +336,8 @@ FILES: Mapping[str, Maker] = {
     "alone.json": _saved(saved_reports.SENSITIVITY | {"model": "another.onnx"}),
     "quantize.json": _saved(saved_reports.QUANTIZE),
     "validate.json": _saved(saved_reports.VALIDATE),
+    "layers.json": _text((TRTEXEC / "8.layers.json").read_text(encoding="utf-8")),
+    "profile.json": _text((TRTEXEC / "8.profile.json").read_text(encoding="utf-8")),
     "lonely.engine": _text("vtrt and more"),
     "damaged.onnx": _text("this is no model"),
 }

@@ -58,11 +58,11 @@ class Built:
     version: str
     evidence: Evidence
     kernels: tuple[Kernel, ...]
-    layer_dump: str
-    warnings: tuple[str, ...]
+    layer_dump: str = ""
+    warnings: tuple[str, ...] = ()
     values: tuple[InputProfile, ...] = ()
-    parse_seconds: float
-    build_seconds: float
+    parse_seconds: float = 0.0
+    build_seconds: float = 0.0
     timing_cache: bytes | None = None
 
 

@@ -191,17 +191,34 @@ class _Engine(msgspec.Struct, frozen=True, kw_only=True):
     layers: tuple[_Layer | str, ...] = msgspec.field(name="Layers")
 
 
+def read_layers(text: str) -> tuple[Kernel, ...]:
+    """Return the layers in the JSON of the engine inspector of TensorRT 8, 10 or 11, in order.
+
+    A layer that is only a name, as engines without detailed profiling have them, has no layer type and no tensors.
+
+    Raises:
+        UnknownShapeError: The text is not JSON, or a key is absent or has another type.
+    """
+    return tuple(
+        layer.read() if isinstance(layer, _Layer) else Kernel(name=layer, layer_type="") for layer in _decode(text)
+    )
+
+
 def read_inspector(text: str) -> tuple[Kernel, ...]:
     """Return the kernels in the JSON of the engine inspector of TensorRT 10 or 11, in order.
 
     Raises:
         UnknownShapeError: The text is not JSON, a key is absent or has another type, or layers are only names.
     """
-    try:
-        layers = msgspec.json.decode(text, type=_Engine).layers
-    except (msgspec.DecodeError, UnicodeError) as error:
-        raise UnknownShapeError(str(error)) from None
+    layers = _decode(text)
     detailed = [layer for layer in layers if isinstance(layer, _Layer)]
     if len(detailed) < len(layers):
         raise UnknownShapeError(f"{len(layers) - len(detailed)} of {len(layers)} layers are names without details")
     return tuple(layer.read() for layer in detailed)
+
+
+def _decode(text: str) -> tuple[_Layer | str, ...]:
+    try:
+        return msgspec.json.decode(text, type=_Engine).layers
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise UnknownShapeError(str(error)) from None

@@ -20,7 +20,7 @@ _MATH = re.compile(r"correlation|gemm|conv|fusion|attention|mha|matmul|matrix|fu
 _MATH_NAME = re.compile(r"^_gemm|mha", re.IGNORECASE)
 # The names of products in the name of a fused kernel: Fc for MatMul, Corr and Conv for convolutions, Deco for
 # deconvolutions.
-_PRODUCT = re.compile(r"(?P<before>\w*?)(?:Fc|Corr|Conv|Gemm|Deco)")
+_PRODUCT = re.compile(r"Fc|Corr|Conv|Gemm|Deco")
 _PATH = " | "
 
 
@@ -128,7 +128,7 @@ def _fused_quantized_type(kernel: Kernel) -> str | None:
     # Measured with RTX on the last Conv of a squeeze-and-excitation block (4 to 96 channels): its kernel
     # __myl_MulAddReluMulMinMaxRounCastCorrMulAddMove (…MulCastCorr… in fp8) reads floats and int8 weights. The Cast
     # before the product (Corr) is the end of the Q, and there is no Cast and Mul of a DQ.
-    steps = _PRODUCT.findall(kernel.name)
+    steps = _steps_before(kernel)
     packed = {kind for kind in kernel.weight_types if is_quantized(kind)}
     if len(steps) != 1 or len(packed) != 1 or "CastMul" in steps[0] or not steps[0].endswith("Cast"):
         return None
@@ -138,8 +138,13 @@ def _fused_quantized_type(kernel: Kernel) -> str | None:
 def _dequantizes_first(kernel: Kernel) -> bool:
     # The name of a fused kernel lists its steps in order: __myl_CastMulCastFc_… dequantizes (Cast, Mul) before the
     # product (Fc).
-    found = _PRODUCT.search(kernel.name) if "fusion" in kernel.layer_type else None
-    return found is not None and "CastMul" in found["before"]
+    steps = _steps_before(kernel) if "fusion" in kernel.layer_type else []
+    return bool(steps) and "CastMul" in steps[0]
+
+
+def _steps_before(kernel: Kernel) -> list[str]:
+    """Return the steps before each product in the name of a fused kernel."""
+    return [re.split(r"\W", part)[-1] for part in _PRODUCT.split(kernel.name)[:-1]]
 
 
 def _float_type(kernel: Kernel) -> str:

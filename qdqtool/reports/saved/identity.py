@@ -10,6 +10,7 @@ from typing import Never
 
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.engines.build.report import EngineReport, RefusedReport
+from qdqtool.engines.report import LayerMap
 from qdqtool.errors import UsageError
 from qdqtool.jobs.conversion.report import ConversionReport
 from qdqtool.jobs.inspect_report import InspectReport
@@ -138,6 +139,8 @@ def quantized_claims(report: SavedReport) -> Iterator[Claim]:
             yield claim(path, file)
         case InspectReport(model=path, model_file=file, groups=groups) if groups:
             yield claim(path, file)
+        case LayerMap(model=str(path), model_file=file, nodes=nodes) if nodes:
+            yield claim(path, file)
         case FailedCommand(command=command, model=path) if command not in _OF_FLOAT:
             yield claim(path)
         case _:
@@ -155,6 +158,8 @@ def float_claims(report: SavedReport) -> Iterator[Claim]:
         case CheckReport(baseline=str(path), baseline_file=file):
             yield claim(path, file)
         case InspectReport(model=path, model_file=file, groups=()):
+            yield claim(path, file)
+        case LayerMap(model=str(path), model_file=file, nodes=()):
             yield claim(path, file)
         case FailedCommand(command=command, model=path) if command in _OF_FLOAT:
             yield claim(path)

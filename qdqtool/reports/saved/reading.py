@@ -12,6 +12,7 @@ import msgspec
 
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.engines.build.report import EngineReport, RefusedReport
+from qdqtool.engines.report import LayerMap
 from qdqtool.errors import UsageError
 from qdqtool.jobs.check_models_report import ChecksReport
 from qdqtool.jobs.conversion.report import ConversionReport
@@ -41,6 +42,7 @@ _KINDS = (
     _Kind("build", RefusedReport, frozenset({"stage", "refusals"})),
     _Kind("sensitivity", SensitivityReport, frozenset({"weights_only_db", "nodes", "runs"})),
     _Kind("inspect", InspectReport, frozenset({"coverage", "groups", "opset_imports"})),
+    _Kind("inspect LAYERS", LayerMap, frozenset({"layer_file", "by_type", "layers"})),
 )
 COMMANDS = tuple(dict.fromkeys(kind.command for kind in _KINDS))
 """The commands whose reports a page can show."""

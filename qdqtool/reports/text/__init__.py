@@ -13,6 +13,7 @@ RENDERERS: Mapping[str, str] = {
     "build_refused": "build.render_refused",
     "convert_ranges": "ranges.render_converted",
     "fixes": "repaired.render_fixes",
+    "layer_map": "engine_map.render_layers",
     "matches": "insert.render_matches",
     "merge": "ranges.render_merged",
     "normalize": "repaired.render_normalized",

@@ -1,21 +1,30 @@
-"""The map of an engine for a terminal."""
+"""The map of an engine, and the layers of an engine that any tool built, for a terminal."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.text import Text
 
 from qdqtool.engines.build.engine_map import EngineMap
 from qdqtool.engines.build.report import Conversion, Conversions, MappedKernel, UnknownConversion
-from qdqtool.engines.tensorrt.kernels import KernelTensor
+from qdqtool.engines.report import LayerMap
+from qdqtool.engines.tensorrt.kernels import UNKNOWN, KernelTensor
 from qdqtool.errors import escape, human_bytes, human_count, plural
-from qdqtool.reports.terminal import FittedTable, named
+from qdqtool.reports.blocks import Table, tabulate
+from qdqtool.reports.kinds import layer_map
+from qdqtool.reports.terminal import FittedTable, fitted, named
 from qdqtool.reports.text._shared import print_work
 from qdqtool.reports.text.build import planned_and_achieved
 from qdqtool.samples.calibration_note import CalibrationNote
 
 SHOWN_NODES = 2
 """Largest number of named nodes of one kernel; JSON has all of them."""
+
+SLOWEST = 50
+"""How many layers are printed if their times are known."""
+SHOWN = 1000
+"""Largest number of rows of a table of layers: the layout of each row takes about 1 ms."""
 
 _KINDS = {
     "quantize": "quantizes",
@@ -121,3 +130,30 @@ def _unknown(entry: UnknownConversion) -> Text:
     size = f", {human_bytes(entry.bytes)}" if entry.bytes is not None else ""
     writer = escape(entry.written_by) if entry.written_by is not None else "an unknown kernel"
     return Text(f"  {writer} -> {escape(entry.read_by)}: {escape(entry.type)}{size}")
+
+
+def render_layers(report: LayerMap, console: Console) -> None:
+    """Print the layers, the slowest first, then sums by type, conversions, and nodes that do not run as planned."""
+    console.print(Text(escape(report.layer_file), "bold"))
+    console.print(f"  {plural(len(report.layers), 'layer')}, types from: {report.evidence}")
+    for line in layer_map.summary(report):
+        console.print(f"  {line}")
+    for kind, planned in report.planned.items():
+        unknown = sum(node.planned == kind and node.actual == UNKNOWN for node in report.nodes)
+        doubt = f"; unknown for {unknown}" if unknown else ""
+        console.print(f"  {escape(planned_and_achieved(kind, planned, report.achieved.get(kind, 0)))}{doubt}")
+    if report.model is not None and not report.nodes:
+        console.print(f"  {escape(report.model)} plans no quantized node")
+    _print(layer_map.layers(report), console, SHOWN if report.milliseconds is None else SLOWEST)
+    _print(layer_map.totals(report, "Types", "Computes in", report.by_type), console)
+    _print(layer_map.totals(report, "Conversions", "Conversion", report.conversions), console)
+    _print(tabulate("Nodes", layer_map.NODES, [node for node in report.nodes if node.actual != node.planned]), console)
+
+
+def _print(table: Table, console: Console, shown: int = SHOWN) -> None:
+    if not table.rows:
+        return
+    console.print()
+    console.print(fitted(replace(table, rows=table.rows[:shown])))
+    if len(table.rows) > shown:
+        console.print(f"  … and {len(table.rows) - shown:,} more (JSON has all)")

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from qdqtool.engines.tensorrt.inspector import UnknownShapeError, read_inspector
+from qdqtool.engines.tensorrt.inspector import UnknownShapeError, read_inspector, read_layers
 from qdqtool.engines.tensorrt.kernels import Kernel, KernelTensor
 from qdqtool.engines.tensorrt.precision import computes_in
 
@@ -156,3 +156,10 @@ def test_an_unknown_shape_says_where_it_differs(text: str, message: str):
     with pytest.raises(UnknownShapeError) as caught:
         read_inspector(text)
     assert str(caught.value) == message
+
+
+def test_layers_may_be_names_without_details():
+    named = json.dumps({"Layers": ["a + b", *json.loads(SAMPLES["11"])["Layers"]]})
+    assert read_layers(named) == (Kernel(name="a + b", layer_type=""), *read_inspector(SAMPLES["11"]))
+    with pytest.raises(UnknownShapeError, match="1 of 3 layers are names without details"):
+        read_inspector(named)

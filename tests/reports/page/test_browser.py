@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.saved_reports import ALL, SECOND, edited, large, save
+from support.saved_reports import ALL, LAYERS, SECOND, edited, large, save
 
 from qdqtool.reports.page.write import write_page
 
@@ -515,3 +515,17 @@ def test_a_click_selects_a_whole_command_with_its_quotes(tab: Any, tmp_path: Pat
     assert words[:4] == ["qdqtool", "check", f"my models/{HOSTILE}.onnx", "--baseline"]
     page.set_viewport_size({"width": 320, "height": 800})
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
+
+
+def test_layers_of_an_engine_sort_by_time_and_are_drawn(tab: Any, tmp_path: Path):
+    def hostile(report: Any) -> None:
+        report["layers"][2].update(name=HOSTILE, milliseconds=None)
+
+    page = opened(tab, tmp_path, layers=edited(LAYERS, hostile))
+    table = page.locator("div.table", has_text="Layers, the slowest first")
+
+    assert first_cells(page, "Layers, the slowest first") == ["conv", "copy", HOSTILE]
+    table.get_by_role("button", name="Time").click()
+    assert first_cells(page, "Layers, the slowest first") == ["copy", "conv", HOSTILE]
+    assert inked(page) > 1000
+    assert page.locator("img").count() == 0

@@ -3,10 +3,12 @@
 from dataclasses import replace
 
 import pytest
+from support.saved_reports import LAYERS, whole
 
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.report import DataFile, ModelFile
-from qdqtool.reports.saved.identity import Claim, agreed, same_model
+from qdqtool.reports.saved.identity import Claim, agreed, float_claims, quantized_claims, same_model
+from qdqtool.reports.saved.reading import read_document
 
 FILE = ModelFile(bytes=3, sha256="a" * 64, external_data=())
 OTHER = ModelFile(bytes=3, sha256="c" * 64, external_data=())
@@ -67,3 +69,13 @@ def test_other_paths_without_digests_are_other_models():
     with pytest.raises(UsageError) as caught:
         agreed([claim("m.onnx"), claim("n.onnx")], "float model")
     assert str(caught.value.hint).startswith("give the reports of one model; to compare two models, put --against")
+
+
+@pytest.mark.parametrize(
+    ("changes", "claims"),
+    [({}, (1, 0)), ({"nodes": []}, (0, 1)), ({"model": None, "nodes": []}, (0, 0))],
+    ids=["quantized", "float", "no model"],
+)
+def test_layers_of_an_engine_are_about_the_model_that_was_given(changes: dict[str, object], claims: tuple[int, int]):
+    (report,) = read_document(whole(LAYERS | changes), "layers.json")
+    assert (len([*quantized_claims(report)]), len([*float_claims(report)])) == claims

@@ -9,7 +9,19 @@ import msgspec
 import pytest
 from support.json_schemas import reports
 from support.printed_json import faults
-from support.saved_reports import ALL, CHECK, CONVERT, IMAGES, QUANTIZE, REFUSED, SENSITIVITY, edited, save, whole
+from support.saved_reports import (
+    ALL,
+    CHECK,
+    CONVERT,
+    IMAGES,
+    LAYERS,
+    QUANTIZE,
+    REFUSED,
+    SENSITIVITY,
+    edited,
+    save,
+    whole,
+)
 
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.engines.build.report import RefusedReport
@@ -21,7 +33,7 @@ from qdqtool.reports.schemas import schema_names, schema_text
 from qdqtool.results import Report, __version__
 from qdqtool.samples.preprocessing import ImagePreprocessing
 
-SCHEMAS = ("build-refused", "check-models", "convert", *ALL)
+SCHEMAS = ("build-refused", "check-models", "convert", "inspect-layers", *ALL)
 
 
 def test_each_report_is_recognized(tmp_path: Path):
@@ -55,7 +67,7 @@ def test_every_schema_is_of_one_kind_or_of_none(name: str):
 
 @pytest.mark.parametrize("name", [name for name in SCHEMAS if name not in {"convert", "check-models"}])
 def test_a_report_is_read_as_what_was_printed(name: str, tmp_path: Path):
-    document = whole((ALL | {"build-refused": REFUSED})[name])
+    document = whole((ALL | {"build-refused": REFUSED, "inspect-layers": LAYERS})[name])
     (found,) = read_document(document, "r.json")
     assert isinstance(found.content, Report)
 

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 from support.kernels import typed_kernel
 from support.pictures import preprocessing
-from support.printed import cells, printed
+from support.printed import ESCAPED, HOSTILE, cells, printed
 
 from qdqtool.engines.build.engine_map import EngineMap, Products, map_kernels
 from qdqtool.engines.build.report import Conversion, Conversions, PlanEdit, SharedEntry, UnknownConversion
+from qdqtool.engines.report import LayerMap, LayerTotal, MappedLayer, TimedNode
 from qdqtool.models.report import Work
-from qdqtool.reports.text.engine_map import render
+from qdqtool.reports.text.engine_map import SLOWEST, render, render_layers
 from qdqtool.samples.calibration_note import CalibrationNote
 
 KERNEL = typed_kernel(
@@ -138,3 +139,106 @@ def test_every_kernel_and_conversion_is_printed():
     found = lines(kernels=map_kernels([KERNEL] * 90, PRODUCTS), conversions=Conversions(proven=(STEP,) * 80))
     assert len([line for line in found if line.startswith("mm")]) == 90
     assert len([line for line in found if line.startswith("  k quantizes")]) == 80
+
+
+LAYER = MappedLayer(
+    name="conv",
+    layer_type="CaskConvolution",
+    nodes=("a", "b", "c"),
+    reads=("int8",),
+    constants=("int8",),
+    writes=("float16",),
+    computes="int8",
+    conversion=None,
+    milliseconds=1.5,
+)
+LAYERS = LayerMap(
+    layer_file="layers.json",
+    profile="profile.json",
+    model=None,
+    model_file=None,
+    evidence="inspector",
+    runs=1000,
+    milliseconds=2.0,
+    unmatched=(),
+    unmatched_milliseconds=0.0,
+    planned={},
+    achieved={},
+    nodes=(),
+    by_type=(LayerTotal(kind="int8", layers=1, milliseconds=1.5), LayerTotal(kind="x", layers=1, milliseconds=0.5)),
+    conversions=(),
+    layers=(replace(LAYER, name="first", milliseconds=0.5), LAYER),
+)
+NODE = TimedNode(
+    name="conv", op_type="Conv", planned="int8", actual="float32", kernel="k", reason="why", milliseconds=0.25
+)
+
+
+def of_layers(**changes: object) -> list[str]:
+    return printed(render_layers, replace(LAYERS, **changes)).splitlines()
+
+
+def test_the_slowest_layer_is_the_first_one_with_its_share():
+    found = cells("\n".join(of_layers()))
+    assert found[:3] == [
+        ["layers.json"],
+        ["2 layers, types from: inspector"],
+        ["2 ms in one inference, the mean of 1,000"],
+    ]
+    assert found[4] == ["layer", "ONNX nodes", "kind", "computes in", "reads", "writes", "ms", "share"]
+    row = ["a, b, … (3 in all)", "CaskConvolution", "int8", "int8", "float16"]
+    assert found[5:7] == [["conv", *row, "1.5", "75.00%"], ["first", *row, "0.5", "25.00%"]]
+    assert found[8:11] == [
+        ["computes in", "layers", "ms", "share"],
+        ["int8", "1", "1.5", "75.00%"],
+        ["x", "1", "0.5", "25.00%"],
+    ]
+
+
+def test_layers_without_times_keep_their_order():
+    found = of_layers(profile=None, runs=None, milliseconds=None, unmatched_milliseconds=None)
+    assert [line.split()[0] for line in found[3:6]] == ["layer", "first", "conv"]
+    assert not any("ms" in line for line in found)
+
+
+def test_what_is_unknown_is_said():
+    unknown = replace(LAYER, milliseconds=None)
+    found = of_layers(layers=(unknown,), unmatched=("gone",), unmatched_milliseconds=0.5, evidence="none")
+    assert found[3:6] == [
+        "  without a time: 1 of 1 layer",
+        "  not found in the layer file: 1 timed layer, 0.5 ms, which counts as unknown",
+        "  types are unknown: the file has only names; trtexec needs --profilingVerbosity=detailed",
+    ]
+
+
+def test_conversions_have_their_share_of_the_time():
+    reformat = replace(LAYER, name="r", conversion="reformat", milliseconds=0.25)
+    total = LayerTotal(kind="float32 -> int8, reformat", layers=1, milliseconds=0.25)
+    found = of_layers(
+        layers=(LAYER, reformat, replace(LAYER, conversion="fused", milliseconds=1)), conversions=(total,)
+    )
+    assert "  reformats only: 1 layer, 0.25 ms, 12.50% of the time" in found
+    assert "  conversions with other work: 1 layer, 1 ms, 50.00% of the time" in found
+    assert cells(found[-1]) == [["float32 -> int8, reformat", "1", "0.25", "12.50%"]]
+    assert "  reformats only: 1 layer, time unknown" in of_layers(layers=(replace(reformat, milliseconds=None),))
+
+
+def test_nodes_that_do_not_run_as_planned_have_reason_and_time():
+    found = of_layers(
+        model="m.onnx",
+        nodes=(NODE, replace(NODE, name="good", actual="int8")),
+        planned={"int8": 2},
+        achieved={"int8": 1},
+    )
+    assert "  1 of 2 planned int8 nodes run in int8 kernels" in found
+    assert cells(found[-1]) == [["conv", "Conv", "int8", "float32", "k", "0.25", "why"]]
+    doubtful = of_layers(model="m.onnx", nodes=(replace(NODE, actual="unknown"),), planned={"int8": 1}, achieved={})
+    assert "  0 of 1 planned int8 node runs in int8 kernels; unknown for 1" in doubtful
+    assert "  m.onnx plans no quantized node" in of_layers(model="m.onnx")
+
+
+def test_long_lists_are_cut_and_hostile_names_escaped():
+    layers = tuple(replace(LAYER, name=HOSTILE) for _ in range(SLOWEST + 3))
+    found = of_layers(layers=layers)
+    assert "  … and 3 more (JSON has all)" in found
+    assert sum(ESCAPED in line for line in found) == SLOWEST

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.engines.build.report import EngineReport, RefusedReport
+from qdqtool.engines.report import LayerMap
 from qdqtool.jobs.conversion.report import ConversionReport
 from qdqtool.jobs.inspect_report import InspectReport
 from qdqtool.jobs.quantize_report import QuantizeReport
@@ -22,7 +23,7 @@ COLUMNS: Columns[_Row] = {
     Column("SHA-256", prose=True): lambda row: _digest(row[2].sha256),
     Column("Reports"): lambda row: text(", ".join(row[3])),
 }
-_OF_MODEL = (EngineReport, InspectReport, QuantizeReport, RefusedReport, SensitivityReport)
+_OF_MODEL = (EngineReport, InspectReport, LayerMap, QuantizeReport, RefusedReport, SensitivityReport)
 
 
 def blocks(story: Story) -> tuple[Block, ...]:
@@ -47,7 +48,7 @@ def _files(story: Story) -> Iterator[tuple[str, str, DataFile]]:
             found = [("float model", content.model, content.model_file), ("model", content.output, content.output_file)]
         elif isinstance(content, _OF_MODEL):
             kind = "float model" if isinstance(content, SensitivityReport) else "model"
-            found = [(kind, content.model, content.model_file)]
+            found = [(kind, content.model or "", content.model_file)]
         if isinstance(content, CheckReport):
             found = [
                 ("model", content.model, content.model_file),

@@ -11,6 +11,7 @@ from support.saved_reports import (
     CONVERT,
     FLOAT_FILE,
     INSPECT,
+    LAYERS,
     QUANTIZED_FILE,
     REFUSED,
     SENSITIVITY,
@@ -83,3 +84,8 @@ def test_names_of_files_are_escaped(tmp_path: Path):
 
 def test_reports_of_earlier_versions_have_no_files(tmp_path: Path):
     assert blocks_of(blocks, tmp_path, build=BUILD, validate=VALIDATE, inspect=INSPECT) == ()
+
+
+def test_the_model_that_layers_of_an_engine_were_compared_with_has_its_digest(tmp_path: Path):
+    found = rows(tmp_path, layers=LAYERS | {"model_file": QUANTIZED_FILE})
+    assert (found[0][0], found[0][-1]) == ("m.int8.onnx", "inspect LAYERS")
