@@ -55,6 +55,8 @@ class CalibrationKeywords(DataKeywords, total=False):
     smoothquant: float | Literal["auto", "off"]
     awq: Literal["auto", "off"]
     float_layer: bool
+    ort_custom_ops: Sequence[FileName]
+    stand_in: FileName | None
 
 
 class AccuracyKeywords(CalibrationKeywords, total=False):
@@ -145,6 +147,8 @@ class CastKeywords(DataKeywords, total=False):
     seed: int
     input_shapes: Shapes
     input_values: Values
+    ort_custom_ops: Sequence[FileName]
+    stand_in: FileName | None
 
 
 class CheckKeywords(DataKeywords, GateKeywords, total=False):
@@ -159,6 +163,8 @@ class CheckKeywords(DataKeywords, GateKeywords, total=False):
     min_sqnr: float | None
     max_metric_loss: float | None
     profile: Literal["semantic", "deployed"]
+    ort_custom_ops: Sequence[FileName]
+    stand_in: FileName | None
     reports: Mapping[Literal["text", "json", "html"], FileName]
 
 
@@ -171,6 +177,8 @@ class InsertKeywords(TypedDict, total=False):
     verify: bool
     input_shapes: Shapes
     force: bool
+    ort_custom_ops: Sequence[FileName]
+    stand_in: FileName | None
 
 
 class QuantizeKeywords(AccuracyKeywords, total=False):

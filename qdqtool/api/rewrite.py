@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, Unpack
 
-from qdqtool.api.any_data import DataLike, as_place
-from qdqtool.api.checked import values_of, with_keywords
+from qdqtool.api.any_data import DataLike, FileName, as_place
+from qdqtool.api.checked import operators, values_of, with_keywords
 from qdqtool.api.keywords import CastKeywords
 from qdqtool.api.outputs import write_or_keep
 from qdqtool.jobs import cast as cast_job
@@ -71,6 +71,8 @@ def fix_models(  # noqa: PLR0913 -- one argument for each option
     in_place: bool = False,
     output: str | Path | None = None,
     data: DataLike | None = None,
+    ort_custom_ops: Sequence[FileName] = (),
+    stand_in: FileName | None = None,
 ) -> FixReport:
     """Apply every fix that provably changes no bit of the outputs and, on request, other fixes.
 
@@ -87,6 +89,8 @@ def fix_models(  # noqa: PLR0913 -- one argument for each option
         in_place: Whether each model is written over its own file.
         output: The output file, if there is a single model.
         data: Samples for runs and for the shapes of dynamic inputs; None for a few random samples.
+        ort_custom_ops: Libraries of operators to load into ONNX Runtime.
+        stand_in: A file with local functions that ONNX Runtime runs in place of unknown operators.
 
     Raises:
         UsageError: No destination or several are given, a target or prefix is unknown, or the data does not fit.
@@ -101,16 +105,19 @@ def fix_models(  # noqa: PLR0913 -- one argument for each option
         output=Path(output) if output is not None else None,
         data=_request(data, None),
     )
-    return fix_job.fix_models([Path(model) for model in models], request)
+    with operators(ort_custom_ops, stand_in):
+        return fix_job.fix_models([Path(model) for model in models], request)
 
 
-def normalize_model(
+def normalize_model(  # noqa: PLR0913 -- one argument for each option
     model: str | Path | Model,
     output: str | Path,
     *,
     data: DataLike | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     external_data: Literal["auto", "always", "never"] = "auto",
+    ort_custom_ops: Sequence[FileName] = (),
+    stand_in: FileName | None = None,
 ) -> NormalizeReport:
     """Rewrite foreign forms of quantization as Q/DQ and write the result.
 
@@ -120,6 +127,8 @@ def normalize_model(
         data: Samples on which outputs are compared; None for a few random ones.
         input_shapes: Shapes of inputs for the comparison, by name.
         external_data: Whether weights are stored in a second file.
+        ort_custom_ops: Libraries of operators to load into ONNX Runtime.
+        stand_in: A file with local functions that ONNX Runtime runs in place of unknown operators.
 
     Raises:
         ModelError: The model cannot be read.
@@ -127,7 +136,8 @@ def normalize_model(
         OutputError: The output cannot be written.
     """
     request = _request(data, input_shapes)
-    return normalize_job.normalize_model(model, output, data=request, external_data=ExternalData(external_data))
+    with operators(ort_custom_ops, stand_in):
+        return normalize_job.normalize_model(model, output, data=request, external_data=ExternalData(external_data))
 
 
 def strip_model(
@@ -136,6 +146,8 @@ def strip_model(
     *,
     external_data: Literal["auto", "always", "never"] = "auto",
     drop_clipping: bool = False,
+    ort_custom_ops: Sequence[FileName] = (),
+    stand_in: FileName | None = None,
 ) -> StripReport:
     """Remove every Q/DQ from a model and write the result.
 
@@ -144,6 +156,8 @@ def strip_model(
         output: The ``.onnx`` file to write.
         external_data: Whether weights are stored in a second file.
         drop_clipping: Whether to write the model even if a Q may replace a Relu or Clip that cannot be restored.
+        ort_custom_ops: Libraries of operators to load into ONNX Runtime.
+        stand_in: A file with local functions that ONNX Runtime runs in place of unknown operators.
 
     Raises:
         ModelError: The model cannot be read.
@@ -151,7 +165,8 @@ def strip_model(
         OutputError: The output cannot be written.
     """
     storage = ExternalData(external_data)
-    return strip_job.strip_model(model, output, external_data=storage, drop_clipping=drop_clipping)
+    with operators(ort_custom_ops, stand_in):
+        return strip_job.strip_model(model, output, external_data=storage, drop_clipping=drop_clipping)
 
 
 def reduce_model(  # noqa: PLR0913 -- one argument for each option
