@@ -65,19 +65,13 @@ def with_keywords(function: T) -> T:
 def _with_operators(function: T) -> T:
     @functools.wraps(function)
     def call(*arguments: Any, ort_custom_ops: Any = None, stand_in: Any = None, **given: Any) -> Any:
-        with operators(ort_custom_ops, stand_in):
+        with _operators(ort_custom_ops, stand_in):
             return function(*arguments, **given)
 
     return typing.cast("T", call)
 
 
-def operators(libraries: Any, stand_in: Any) -> contextlib.AbstractContextManager[None]:
-    """Give libraries and stand-ins to the sessions of a block.
-
-    Raises:
-        ArgumentError: An argument is not of an accepted kind.
-        UsageError: A library cannot be loaded, or a file has no stand-in.
-    """
+def _operators(libraries: Any, stand_in: Any) -> contextlib.AbstractContextManager[None]:
     if libraries is not None and not isinstance(libraries, list | tuple):
         raise ArgumentError(f"ort_custom_ops is {libraries!r}; it must be a list of paths")
     found = [_converted("ort_custom_ops", each, Path) for each in libraries or ()]

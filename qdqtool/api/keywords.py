@@ -6,6 +6,13 @@ from typing import Literal, TypedDict
 from qdqtool.api.any_data import DataLike, FileName, Metric, Shapes, Values
 
 
+class OperatorKeywords(TypedDict, total=False):
+    """Options that calibrate, cast, check, convert, insert, quantize, sensitivity, strip share."""
+
+    ort_custom_ops: Sequence[FileName]
+    stand_in: FileName | None
+
+
 class DataKeywords(TypedDict, total=False):
     """Options that calibrate, cast, check, convert, quantize, run, sensitivity share."""
 
@@ -33,7 +40,7 @@ class DataKeywords(TypedDict, total=False):
     text_pad_token: str | None
 
 
-class CalibrationKeywords(DataKeywords, total=False):
+class CalibrationKeywords(OperatorKeywords, DataKeywords, total=False):
     """Options that calibrate, convert, quantize, sensitivity share."""
 
     random_calibration: bool
@@ -55,8 +62,6 @@ class CalibrationKeywords(DataKeywords, total=False):
     smoothquant: float | Literal["auto", "off"]
     awq: Literal["auto", "off"]
     float_layer: bool
-    ort_custom_ops: Sequence[FileName]
-    stand_in: FileName | None
 
 
 class AccuracyKeywords(CalibrationKeywords, total=False):
@@ -134,7 +139,7 @@ class CalibrateKeywords(CalibrationKeywords, total=False):
     all_tensors: bool
 
 
-class CastKeywords(DataKeywords, total=False):
+class CastKeywords(OperatorKeywords, DataKeywords, total=False):
     """Options of ``cast_model``."""
 
     to: Literal["fp16", "bf16"]
@@ -147,11 +152,9 @@ class CastKeywords(DataKeywords, total=False):
     seed: int
     input_shapes: Shapes
     input_values: Values
-    ort_custom_ops: Sequence[FileName]
-    stand_in: FileName | None
 
 
-class CheckKeywords(DataKeywords, GateKeywords, total=False):
+class CheckKeywords(OperatorKeywords, DataKeywords, GateKeywords, total=False):
     """Options of ``check_model``."""
 
     seed: int
@@ -163,12 +166,10 @@ class CheckKeywords(DataKeywords, GateKeywords, total=False):
     min_sqnr: float | None
     max_metric_loss: float | None
     profile: Literal["semantic", "deployed"]
-    ort_custom_ops: Sequence[FileName]
-    stand_in: FileName | None
     reports: Mapping[Literal["text", "json", "html"], FileName]
 
 
-class InsertKeywords(TypedDict, total=False):
+class InsertKeywords(OperatorKeywords, total=False):
     """Options of ``insert_plan``."""
 
     targets: Sequence[str]
@@ -177,8 +178,6 @@ class InsertKeywords(TypedDict, total=False):
     verify: bool
     input_shapes: Shapes
     force: bool
-    ort_custom_ops: Sequence[FileName]
-    stand_in: FileName | None
 
 
 class QuantizeKeywords(AccuracyKeywords, total=False):
@@ -200,6 +199,13 @@ class SensitivityKeywords(CalibrationKeywords, total=False):
     calibration_cache: FileName | None
     force: bool
     reports: Mapping[Literal["text", "json", "html"], FileName]
+
+
+class StripKeywords(OperatorKeywords, total=False):
+    """Options of ``strip_model``."""
+
+    external_data: Literal["auto", "always", "never"]
+    drop_clipping: bool
 
 
 class ConvertKeywords(AccuracyKeywords, EngineKeywords, GateKeywords, total=False):
