@@ -185,6 +185,7 @@ class QuantizeKeywords(AccuracyKeywords, total=False):
 
     save_ranges: FileName | None
     save_plan: FileName | None
+    partial: bool
 
 
 class RunKeywords(DataKeywords, total=False):

@@ -135,6 +135,11 @@ class QuantizeCommand:
         output("FILE.json"),
         section="Accuracy",
     )
+    partial: bool = option(
+        False,
+        "If ONNX Runtime does not know an operator, quantize only the layers in front of it.",
+        section=WHAT,
+    )
     list_matches: bool = option(
         False,
         "List the nodes that would be quantized and the matches of each pattern; run and write nothing.",

@@ -156,3 +156,29 @@ def test_workers_and_child_processes_get_the_library(folder: Path):
     onnx.save(proto, folder / "nan.onnx")
     reduced = ("reduce", "nan.onnx", "--fails", "check", "-o", "small.onnx", "--", "--ort-custom-ops", library())
     assert qdqtool_process(*reduced, cwd=folder).code == 0
+
+
+def test_partial_quantizes_what_is_in_front_and_claims_nothing_about_the_rest(folder: Path):
+    words = ("quantize", "m.onnx", "--calib-data", "data.npz", "-o", "q.onnx", "--no-equalize", "--partial")
+    done = qdqtool(*words, "--output-format", "json", cwd=folder)
+    report = json.loads(done.out)
+    assert (done.code, report["verdict"], report["not_computed"]) == (0, "warning", ["y"])
+    assert any("accuracy of output 'y' is unknown" in each["detail"] for each in report["reasons"])
+    assert [each["name"] for each in report["accuracy"]["outputs"]] == ["a"]
+    assert {pair["tensor"] for pair in report["quantized"]} == {"x", "w1"}
+    assert [each["node"] for each in report["skipped"]] == ["custom", "behind", "relu", "last"]
+    assert qdqtool(*words, "--strict", cwd=folder).code == 1
+    # The whole model computes what the float model does.
+    check = ("check", "q.onnx", "--baseline", "m.onnx", "--data", "data.npz", "--ort-custom-ops", library())
+    assert qdqtool(*check, "--min-sqnr", "30", cwd=folder).code == 0
+
+
+def test_partial_changes_nothing_for_a_model_that_onnxruntime_knows(folder: Path):
+    onnx.save(between("Relu", "", ("b",)), folder / "m.onnx")
+    words = ("quantize", "m.onnx", "--calib-data", "data.npz", "--no-equalize", "--output-format", "json", "-o")
+    plain, partial = (
+        json.loads(qdqtool(*words, *more, cwd=folder).out) for more in (["a.onnx"], ["b.onnx", "--partial"])
+    )
+    assert (folder / "a.onnx").read_bytes() == (folder / "b.onnx").read_bytes()
+    assert partial["reasons"] == plain["reasons"]
+    assert partial["not_computed"] == []

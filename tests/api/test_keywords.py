@@ -74,7 +74,7 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
             "--no-equalize", "--no-bias-correction", "--smoothquant=0.5", "--awq=off", "--no-float-layer",
             "--high-precision-dtype=fp16", "--weights=qdq", "--external-data=always", "--save-ranges=s.json",
             "--save-plan=p.json", "--min-sqnr=30", "--metric=top-1", "--max-metric-loss=2", "--fallback=int8",
-            "--pareto=c.json", "--sensitivity=n.json", "--sm=8.9",
+            "--pareto=c.json", "--partial", "--sensitivity=n.json", "--sm=8.9",
         ],
         {
             "samples": 3, "allow_constant_data": True, "calibration_cache": "r.json", "force": True,
@@ -86,7 +86,7 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
             "smoothquant": np.float32(0.5), "awq": "off", "float_layer": False, "high_precision_dtype": "fp16",
             "weights": "qdq", "external_data": "always", "save_ranges": Path("s.json"), "save_plan": "p.json",
             "min_sqnr": 30, "metric": "top-1", "max_metric_loss": np.float64(2), "fallback": "int8",
-            "pareto": "c.json", "sensitivity": "n.json",
+            "pareto": "c.json", "partial": True, "sensitivity": "n.json",
         },
     ),
     "check": (

@@ -39,6 +39,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "save_ranges": _WRITTEN,
         "save_plan": _WRITTEN,
         "list_matches": _OURS,
+        "partial": "the check runs the whole model",
         "strict": "that of check",
     },
     "build": {"calib_data": "that of quantize"},
