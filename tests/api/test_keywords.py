@@ -133,7 +133,7 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
     ),
 }  # fmt: skip
 _NOT_CONVERT = {
-    "quantize": {"save_ranges", "save_plan"},
+    "quantize": {"partial", "save_ranges", "save_plan"},
     "build": {"input_shapes", "input_values", "calib_data", "skip_validate"},
 }
 
