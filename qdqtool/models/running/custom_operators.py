@@ -217,6 +217,8 @@ def with_stand_ins(proto: onnx.ModelProto) -> onnx.ModelProto:
     The functions get a domain of their own: ONNX Runtime has schemas for plugins of TensorRT, such as EfficientNMS_TRT.
     """
     stand_ins = active().stand_ins
+    if not stand_ins:
+        return proto
     own = functions_of(proto)
     wanted = {operator_key(node.domain, node.op_type) for node in all_nodes(proto)} - own
     if wanted.isdisjoint(stand_ins):
