@@ -59,6 +59,11 @@ class KnownPart:
         target.node.extend(tail.node)
         target.initializer.extend(tail.initializer)
         target.value_info.extend(tail.value_info)
+        if whole.proto.ir_version < 4:
+            infos = (
+                onnx.helper.make_tensor_value_info(each.name, each.data_type, each.dims) for each in tail.initializer
+            )
+            target.input.extend(infos)
         del target.output[:]
         target.output.extend(graph.output)
         kept = functions_of(whole.proto)
@@ -99,8 +104,11 @@ def known_part(source: Model) -> KnownPart | None:
     wanted = used | {each.name for each in known}
     front = [node for node in front if node.op_type != "Constant" or not wanted.isdisjoint(node.output)]
     kept = {"node": front, "output": known}
-    kept["initializer"] = [each for each in graph.initializer if each.name in used]
-    kept["value_info"] = [each for each in graph.value_info if each.name not in made]
+    # Before IR version 4, initializers are inputs too.
+    dropped = {each.name for each in proto.graph.initializer} - used
+    kept["input"] = [each for each in proto.graph.input if each.name not in dropped]
+    kept["initializer"] = [each for each in proto.graph.initializer if each.name in used]
+    kept["value_info"] = [each for each in proto.graph.value_info if each.name not in made]
     for field, entries in kept.items():
         graph.ClearField(field)
         getattr(graph, field).extend(entries)

@@ -63,6 +63,21 @@ def test_the_rest_keeps_its_weights_and_names_if_the_part_changes_them() -> None
     np.testing.assert_allclose(output(part.joined(changed)), 2 * output(Model(proto)), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("ir_version", [3, 8])
+def test_initializers_that_are_inputs_are_no_inputs_of_the_user(ir_version: int) -> None:
+    proto = between()
+    proto.ir_version = ir_version
+    proto.graph.input.extend(
+        helper.make_tensor_value_info(each.name, each.data_type, each.dims) for each in proto.graph.initializer
+    )
+    part = part_of(proto)
+    assert [each.name for each in part.model.proto.graph.input] == ["x", "w1"]
+    joined = part.joined(part.model)
+    assert np.array_equal(output(joined), output(Model(proto)))
+    stored = {each.name for each in joined.proto.graph.initializer}
+    assert [each.name for each in joined.proto.graph.input if each.name not in stored] == ["x"]
+
+
 def test_the_rest_follows_the_opset_of_the_part() -> None:
     nodes = [
         helper.make_node("MatMul", ["x", "w1"], ["a"]),
