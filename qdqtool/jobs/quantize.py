@@ -31,7 +31,7 @@ from qdqtool.models.running.known_part import known_part
 from qdqtool.models.running.loadable import require_loadable
 from qdqtool.quantization.insertion.weight_scales import weight_scales
 from qdqtool.quantization.planning.degenerate import with_zeros
-from qdqtool.quantization.planning.existing_pairs import existing_hint, settle_model
+from qdqtool.quantization.planning.existing_pairs import existing_hint, settle_existing, settle_model
 from qdqtool.quantization.planning.high_precision import ready_for
 from qdqtool.quantization.planning.planner import index_to_plan
 from qdqtool.quantization.planning.recipe import Recipe
@@ -123,7 +123,7 @@ def _quantize(
         options.recipe.require_ranges("there are no ranges to write")
     measured = options.goal.sensitivity_file if options.goal is not None else None
     check_files(given, (sources.data, options.validation_data), (output, measured), options)
-    part = known_part(given) if options.partial else None
+    part = known_part(settle_existing(given, options.recipe).model) if options.partial else None
     settled = settle_model(given if part is None else part.model, options.recipe)
     source, options = settled.model, replace(options, recipe=settled.recipe)
     left = nothing_to_add(settled) if options.ranges_file is None and options.plan_file is None else None

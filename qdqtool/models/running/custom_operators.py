@@ -35,7 +35,9 @@ Operator = tuple[str, str]
 """Domain and name of an operator."""
 
 _OF_ONNXRUNTIME = frozenset({"com.microsoft", "com.microsoft.experimental", "com.microsoft.nchwc"})
-_UNREGISTERED = re.compile(r"is not a registered function/op|No Op registered for ")
+_UNREGISTERED = re.compile(
+    r"is not a registered function/op|No Op registered for |Could not find an implementation for "
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +190,8 @@ def unknown_operator(error: Exception, version: str, proto: onnx.ModelProto) -> 
     in_function = proto.functions and "type inference failed" in text and not active().libraries
     functions = functions_of(proto)
     for node in filter(lambda node: is_unknown(node, functions), all_nodes(proto)):
-        named = f"{node.domain}:{node.op_type}(", f"No Op registered for {node.op_type} with"
+        # ONNX Runtime has schemas of some plugins of TensorRT, and no kernel for the CPU.
+        named = (f"{node.domain}:{node.op_type}(", f"No Op registered for {node.op_type} with", f" for {node.op_type}(")
         if in_function or (_UNREGISTERED.search(text) and any(each in text for each in named)):
             label = node.name or next(filter(None, node.output), "")
             return CapabilityError(

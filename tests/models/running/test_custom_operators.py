@@ -135,6 +135,13 @@ def test_a_stand_in_runs_in_place_of_an_unknown_operator(domain: str, tmp_path: 
 
 def test_a_stand_in_may_have_the_name_of_a_plugin_whose_schema_onnxruntime_has(tmp_path: Path) -> None:
     """ONNX Runtime 1.31.1 knows EfficientNMS_TRT, with other inputs, and has no kernel for it on the CPU."""
+    boxes = custom_ops.model([helper.make_node("MatMul", ["x", "w1"], ["y"])], "w1")
+    settings = {"background_class": -1, "box_coding": 0, "iou_threshold": 0.5, "max_output_boxes": 10}
+    settings |= {"score_activation": 0, "score_threshold": 0.2, "plugin_version": "1"}
+    nms = helper.make_node("EfficientNMS_TRT", ["y", "y"], ["n", "b", "s", "c"], name="nms", **settings)
+    boxes.graph.node.append(nms)
+    with pytest.raises(CapabilityError, match=r"does not know operator ai\.onnx::EfficientNMS_TRT of node 'nms'"):
+        output(boxes)
     with named_operators(stand_in=stand_in(tmp_path / "f.onnx", "EfficientNMS_TRT", "")):
         assert output(between("EfficientNMS_TRT", "", ("b",))).shape == (4, 16)
 
