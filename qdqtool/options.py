@@ -22,7 +22,8 @@ class Kind:
 
     Attributes:
         form: Form on the command line. A ``flag`` has no value, a ``switch`` also has a ``--no-`` form, ``output`` is a
-            file to write, and ``binary`` is such a file that is never printed to a terminal.
+            file to write, ``binary`` is such a file that is never printed to a terminal, and ``operators`` is a file
+            with operators, which only the command line and Python may name.
         keyword: The type of the Python keyword, with the names of :mod:`qdqtool.api.keywords`.
         metavar: The placeholder for the value in help texts, such as FILE.
         read: Converts a word of the command line to the value; for a repeated option, all words. The second argument is
@@ -35,7 +36,7 @@ class Kind:
         takes_commas: Whether a word may hold several values, separated by commas.
     """
 
-    form: Literal["flag", "switch", "integer", "number", "text", "choice", "file", "output", "binary"]
+    form: Literal["flag", "switch", "integer", "number", "text", "choice", "file", "output", "binary", "operators"]
     keyword: str
     metavar: str | None = None
     read: Callable[[Any, str], Any] | None = None

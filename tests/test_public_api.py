@@ -37,7 +37,7 @@ OUTSIDE = {
     *(name for name in vars(qdqtool.keywords) if name.endswith("Keywords")),
 }  # fmt: skip
 """Names of NumPy, of Python's library and of classes of keywords that signatures may show."""
-LONGEST_SIGNATURE = 330
+LONGEST_SIGNATURE = 341
 """Characters of the longest signature that `help` may print: some four lines of a terminal."""
 MOST_NAMES = 73
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

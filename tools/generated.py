@@ -51,10 +51,12 @@ FUNCTIONS = {
     "quantize": "quantize_model",
     "run": "run_engine",
     "sensitivity": "measure_sensitivity",
+    "strip": "strip_model",
     "convert": "convert",
 }
 """The commands whose functions have keywords, and these functions."""
 SHARED = {
+    "Operator": ("calibrate", "cast", "check", "convert", "insert", "quantize", "sensitivity", "strip"),
     "Data": ("calibrate", "cast", "check", "convert", "quantize", "run", "sensitivity"),
     "Calibration": ("calibrate", "convert", "quantize", "sensitivity"),
     "Accuracy": ("convert", "quantize"),

@@ -1,6 +1,8 @@
 """Keywords of Python functions: check them against their types, and convert them to values for requests."""
 
 import collections.abc
+import contextlib
+import functools
 import inspect
 import os
 import re
@@ -18,6 +20,7 @@ from qdqtool.api import keywords
 from qdqtool.api.any_data import DataLike, as_place
 from qdqtool.api.declarations import keywords_of
 from qdqtool.errors import ArgumentError
+from qdqtool.models.running.custom_operators import named_operators
 from qdqtool.options import PYTHON, Values, read
 from qdqtool.registry import suggestion
 
@@ -56,7 +59,23 @@ def with_keywords(function: T) -> T:
         for name, hint in typing.get_type_hints(getattr(keywords, kind)).items()
     ]
     function.__doc__ = f"{inspect.getdoc(function)}\n\nKeywords:\n{textwrap.indent(chr(10).join(lines), '    ')}"
-    return function
+    return _with_operators(function) if "ort_custom_ops" in typing.get_type_hints(getattr(keywords, kind)) else function
+
+
+def _with_operators(function: T) -> T:
+    @functools.wraps(function)
+    def call(*arguments: Any, ort_custom_ops: Any = None, stand_in: Any = None, **given: Any) -> Any:
+        with _operators(ort_custom_ops, stand_in):
+            return function(*arguments, **given)
+
+    return typing.cast("T", call)
+
+
+def _operators(libraries: Any, stand_in: Any) -> contextlib.AbstractContextManager[None]:
+    if libraries is not None and not isinstance(libraries, list | tuple):
+        raise ArgumentError(f"ort_custom_ops is {libraries!r}; it must be a list of paths")
+    found = [_converted("ort_custom_ops", each, Path) for each in libraries or ()]
+    return named_operators(found, None if stand_in is None else _converted("stand_in", stand_in, Path))
 
 
 def _converted(name: str, value: Any, hint: Any) -> Any:

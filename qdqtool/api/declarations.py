@@ -11,6 +11,7 @@ from qdqtool.jobs.options import (
     InsertCommand,
     QuantizeCommand,
     SensitivityCommand,
+    StripCommand,
 )
 from qdqtool.options import Option, declared
 
@@ -23,6 +24,7 @@ _COMMANDS = {
     "quantize": QuantizeCommand,
     "run": RunCommand,
     "sensitivity": SensitivityCommand,
+    "strip": StripCommand,
 }
 ARGUMENTS = {"build": ("backend",)}
 """Options that are arguments of the function, not keywords."""

@@ -6,6 +6,13 @@ from typing import Literal, TypedDict
 from qdqtool.api.any_data import DataLike, FileName, Metric, Shapes, Values
 
 
+class OperatorKeywords(TypedDict, total=False):
+    """Options that calibrate, cast, check, convert, insert, quantize, sensitivity, strip share."""
+
+    ort_custom_ops: Sequence[FileName]
+    stand_in: FileName | None
+
+
 class DataKeywords(TypedDict, total=False):
     """Options that calibrate, cast, check, convert, quantize, run, sensitivity share."""
 
@@ -33,7 +40,7 @@ class DataKeywords(TypedDict, total=False):
     text_pad_token: str | None
 
 
-class CalibrationKeywords(DataKeywords, total=False):
+class CalibrationKeywords(OperatorKeywords, DataKeywords, total=False):
     """Options that calibrate, convert, quantize, sensitivity share."""
 
     random_calibration: bool
@@ -132,7 +139,7 @@ class CalibrateKeywords(CalibrationKeywords, total=False):
     all_tensors: bool
 
 
-class CastKeywords(DataKeywords, total=False):
+class CastKeywords(OperatorKeywords, DataKeywords, total=False):
     """Options of ``cast_model``."""
 
     to: Literal["fp16", "bf16"]
@@ -147,7 +154,7 @@ class CastKeywords(DataKeywords, total=False):
     input_values: Values
 
 
-class CheckKeywords(DataKeywords, GateKeywords, total=False):
+class CheckKeywords(OperatorKeywords, DataKeywords, GateKeywords, total=False):
     """Options of ``check_model``."""
 
     seed: int
@@ -162,7 +169,7 @@ class CheckKeywords(DataKeywords, GateKeywords, total=False):
     reports: Mapping[Literal["text", "json", "html"], FileName]
 
 
-class InsertKeywords(TypedDict, total=False):
+class InsertKeywords(OperatorKeywords, total=False):
     """Options of ``insert_plan``."""
 
     targets: Sequence[str]
@@ -178,6 +185,7 @@ class QuantizeKeywords(AccuracyKeywords, total=False):
 
     save_ranges: FileName | None
     save_plan: FileName | None
+    partial: bool
 
 
 class RunKeywords(DataKeywords, total=False):
@@ -192,6 +200,13 @@ class SensitivityKeywords(CalibrationKeywords, total=False):
     calibration_cache: FileName | None
     force: bool
     reports: Mapping[Literal["text", "json", "html"], FileName]
+
+
+class StripKeywords(OperatorKeywords, total=False):
+    """Options of ``strip_model``."""
+
+    external_data: Literal["auto", "always", "never"]
+    drop_clipping: bool
 
 
 class ConvertKeywords(AccuracyKeywords, EngineKeywords, GateKeywords, total=False):

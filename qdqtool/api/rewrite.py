@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal, Unpack
 
 from qdqtool.api.any_data import DataLike, as_place
-from qdqtool.api.checked import values_of, with_keywords
-from qdqtool.api.keywords import CastKeywords
+from qdqtool.api.checked import checked, values_of, with_keywords
+from qdqtool.api.keywords import CastKeywords, OperatorKeywords, StripKeywords
 from qdqtool.api.outputs import write_or_keep
 from qdqtool.jobs import cast as cast_job
 from qdqtool.jobs import fix as fix_job
@@ -60,6 +60,7 @@ def cast_model(
     return write_or_keep(output, options, lambda path, final: cast_job.cast_model(source, path, final, request))
 
 
+@with_keywords
 def fix_models(  # noqa: PLR0913 -- one argument for each option
     models: Sequence[str | Path],
     targets: Sequence[str] = ("tensorrt",),
@@ -71,6 +72,7 @@ def fix_models(  # noqa: PLR0913 -- one argument for each option
     in_place: bool = False,
     output: str | Path | None = None,
     data: DataLike | None = None,
+    **keywords: Unpack[OperatorKeywords],
 ) -> FixReport:
     """Apply every fix that provably changes no bit of the outputs and, on request, other fixes.
 
@@ -87,11 +89,13 @@ def fix_models(  # noqa: PLR0913 -- one argument for each option
         in_place: Whether each model is written over its own file.
         output: The output file, if there is a single model.
         data: Samples for runs and for the shapes of dynamic inputs; None for a few random samples.
+        keywords: Options for custom operators.
 
     Raises:
         UsageError: No destination or several are given, a target or prefix is unknown, or the data does not fit.
         OutputError: A file cannot be written.
     """
+    checked(keywords, OperatorKeywords, "fix_models")
     policy = Policy(targets=tuple(targets), select=None if select is None else tuple(select), ignore=tuple(ignore))
     request = fix_job.FixRequest(
         policy=policy,
@@ -104,6 +108,7 @@ def fix_models(  # noqa: PLR0913 -- one argument for each option
     return fix_job.fix_models([Path(model) for model in models], request)
 
 
+@with_keywords
 def normalize_model(
     model: str | Path | Model,
     output: str | Path,
@@ -111,6 +116,7 @@ def normalize_model(
     data: DataLike | None = None,
     input_shapes: Mapping[str, Sequence[int]] | None = None,
     external_data: Literal["auto", "always", "never"] = "auto",
+    **keywords: Unpack[OperatorKeywords],
 ) -> NormalizeReport:
     """Rewrite foreign forms of quantization as Q/DQ and write the result.
 
@@ -120,38 +126,34 @@ def normalize_model(
         data: Samples on which outputs are compared; None for a few random ones.
         input_shapes: Shapes of inputs for the comparison, by name.
         external_data: Whether weights are stored in a second file.
+        keywords: Options for custom operators.
 
     Raises:
         ModelError: The model cannot be read.
         UsageError: The data does not fit the model.
         OutputError: The output cannot be written.
     """
+    checked(keywords, OperatorKeywords, "normalize_model")
     request = _request(data, input_shapes)
     return normalize_job.normalize_model(model, output, data=request, external_data=ExternalData(external_data))
 
 
-def strip_model(
-    model: str | Path | Model,
-    output: str | Path,
-    *,
-    external_data: Literal["auto", "always", "never"] = "auto",
-    drop_clipping: bool = False,
-) -> StripReport:
+@with_keywords
+def strip_model(model: str | Path | Model, output: str | Path, **keywords: Unpack[StripKeywords]) -> StripReport:
     """Remove every Q/DQ from a model and write the result.
 
     Args:
         model: The model. It is not changed.
         output: The ``.onnx`` file to write.
-        external_data: Whether weights are stored in a second file.
-        drop_clipping: Whether to write the model even if a Q may replace a Relu or Clip that cannot be restored.
+        keywords: Options of ``qdqtool strip``, with ``_`` for ``-``.
 
     Raises:
+        ArgumentError: An option is unknown, or has a value of the wrong type.
         ModelError: The model cannot be read.
         UsageError: A Q may replace a Relu or Clip that cannot be restored.
         OutputError: The output cannot be written.
     """
-    storage = ExternalData(external_data)
-    return strip_job.strip_model(model, output, external_data=storage, drop_clipping=drop_clipping)
+    return strip_job.strip_model(model, output, **values_of(keywords, "strip", "strip_model"))
 
 
 def reduce_model(  # noqa: PLR0913 -- one argument for each option

@@ -8,7 +8,7 @@ import click
 
 from qdqtool.cli import completion
 from qdqtool.cli.options import Decorated, OutputPath
-from qdqtool.options import COMMAND_LINE, Kind, Option, declared, read
+from qdqtool.options import COMMAND_LINE, Kind, Option, Values, declared, read
 
 
 class DeclaredOption(click.Option):
@@ -71,6 +71,7 @@ _TYPES: dict[str, Any] = {
     "integer": int,
     "number": float,
     "file": click.Path(path_type=Path),
+    "operators": click.Path(path_type=Path),
     "output": OutputPath(),
     "binary": OutputPath(is_binary=True),
 }
@@ -95,7 +96,7 @@ def _complete(kind: Kind) -> completion.Complete | None:
 
 
 def values_of(kind: type, words: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of the options that are given or have a default.
+    """Return the values of the options that are given or have a default; custom operators take effect instead.
 
     Args:
         kind: The class of declarations.
@@ -104,4 +105,18 @@ def values_of(kind: type, words: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UsageError: An argument cannot be read.
     """
-    return read(of_command_line(kind), words, COMMAND_LINE)
+    return with_operators(read(of_command_line(kind), words, COMMAND_LINE))
+
+
+def with_operators(values: Values) -> Values:
+    """Return values without the options for custom operators, which sessions get until the command ends.
+
+    Raises:
+        UsageError: A library cannot be loaded, or a file has no stand-in.
+    """
+    libraries, stand_in = values.pop("ort_custom_ops", ()), values.pop("stand_in", None)
+    if libraries or stand_in is not None:
+        from qdqtool.models.running.custom_operators import named_operators
+
+        click.get_current_context().with_resource(named_operators(libraries, stand_in))
+    return values

@@ -1,8 +1,8 @@
 """Read options from a TOML file, and write such a file with all options.
 
 The file has the options of the command line by their long names, and click checks the values. Options on the command
-line have precedence. A recipe may come from a stranger, so it must not name scripts or files to write; only the command
-line may.
+line have precedence. A recipe may come from a stranger, so it must not name scripts, libraries or files to write; only
+the command line may.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 
+from qdqtool.cli.declared import DeclaredOption
 from qdqtool.cli.options import OutputPath
 from qdqtool.registry import suggestion
 
@@ -68,12 +69,13 @@ def key_of(option: click.Option) -> str:
 def _options(command: click.Command) -> list[click.Option]:
     """Return the options that a recipe may have."""
     found = [each for each in command.params if isinstance(each, click.Option)]
-    return [each for each in found if each.name not in _ON_COMMAND_LINE and not _writes(each)]
+    return [each for each in found if each.name not in _ON_COMMAND_LINE and not _acts(each)]
 
 
-def _writes(option: click.Option) -> bool:
-    """Whether the value is a file to write."""
-    return isinstance(option.type, OutputPath) or option.metavar == "FORMAT=FILE"
+def _acts(option: click.Option) -> bool:
+    """Whether the value is a file to write, or a file with operators."""
+    is_output = isinstance(option.type, OutputPath) or option.metavar == "FORMAT=FILE"
+    return is_output or (isinstance(option, DeclaredOption) and option.declaration.kind.form == "operators")
 
 
 def _table(path: Path) -> Mapping[str, Any]:

@@ -21,6 +21,7 @@ from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.report import Sizes, WrittenModelReport
 from qdqtool.models.options import ExternalData, HalfType, IoTypes
+from qdqtool.models.running.custom_types import with_known_types
 from qdqtool.models.running.loadable import require_loadable
 from qdqtool.models.transforms.inline_functions import inline_called
 from qdqtool.models.transforms.io_types import InterfaceChange, with_io_types
@@ -126,7 +127,7 @@ def cast_model(
         data: The samples on which values are measured; default is random inputs with a fixed seed.
     """
     options, request = options or CastOptions(), data or DataRequest()
-    given = offloaded(load_source(model, output))
+    given = offloaded(with_known_types(load_source(model, output)))
     require_sound(ModelIndex.of(given).view)
     source = inline_called(given).model
     if options.to is HalfType.BF16:

@@ -11,7 +11,7 @@ from typing import Any
 
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.engines.options import GPUS, SM
-from qdqtool.models.options import ExternalData, HalfType, IoTypes, Profile, WeightStorage
+from qdqtool.models.options import ExternalData, HalfType, IoTypes, OperatorOptions, Profile, WeightStorage
 from qdqtool.options import choice, comma_separated, file, listed, number, option, output, text
 from qdqtool.quantization.planning.options import WHAT, HighPrecision, RecipeOptions
 from qdqtool.samples.options import CONSTANT_DATA, DATA, SEVERAL, SHAPES, CalibrationData, MeasuredData, samples_option
@@ -51,6 +51,7 @@ class CalibrateCommand:
         section=WHAT,
     )
     recipe: RecipeOptions = field(default_factory=RecipeOptions)
+    operators: OperatorOptions = field(default_factory=OperatorOptions)
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -134,6 +135,11 @@ class QuantizeCommand:
         output("FILE.json"),
         section="Accuracy",
     )
+    partial: bool = option(
+        False,
+        "If ONNX Runtime does not know an operator, quantize only the layers in front of it.",
+        section=WHAT,
+    )
     list_matches: bool = option(
         False,
         "List the nodes that would be quantized and the matches of each pattern; run and write nothing.",
@@ -141,6 +147,7 @@ class QuantizeCommand:
         only="command line",
     )
     strict: bool = _STRICT
+    operators: OperatorOptions = field(default_factory=OperatorOptions)
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -166,6 +173,7 @@ class SensitivityCommand:
     force: bool = option(False, _FORCE, section="Data", only="python")
     data: CalibrationData = field(default_factory=CalibrationData)
     recipe: RecipeOptions = field(default_factory=RecipeOptions)
+    operators: OperatorOptions = field(default_factory=OperatorOptions)
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -202,6 +210,7 @@ class CastCommand:
         section="Data",
     )
     samples_and_shapes: MeasuredData = field(default_factory=MeasuredData)
+    operators: OperatorOptions = field(default_factory=OperatorOptions)
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -252,6 +261,7 @@ class CheckCommand:
         False, "Name the layers that add most noise to the worst output, even if every gate holds.", section="Report"
     )
     strict: bool = _STRICT
+    operators: OperatorOptions = field(default_factory=OperatorOptions)
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -275,6 +285,7 @@ class InsertCommand:
         {}, f"Shapes of dynamic inputs for --verify; {SEVERAL}", SHAPES
     )
     force: bool = option(False, "Insert the plan although it was made for another model.")
+    operators: OperatorOptions = field(default_factory=OperatorOptions)
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -287,6 +298,7 @@ class NormalizeCommand:
         {}, f"Fix the shape of an input for the comparison of the outputs; {SEVERAL}", SHAPES
     )
     external_data: ExternalData = option(ExternalData.AUTO, _EXTERNAL_DATA, EXTERNAL_DATA)
+    operators: OperatorOptions = field(default_factory=OperatorOptions)
 
 
 @dataclass(init=False, repr=False, eq=False)
@@ -297,3 +309,4 @@ class StripCommand:
     drop_clipping: bool = option(
         False, "Write the model even if a Q may replace a Relu or Clip that cannot be restored."
     )
+    operators: OperatorOptions = field(default_factory=OperatorOptions)

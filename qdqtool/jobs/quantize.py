@@ -27,10 +27,11 @@ from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.report import Sizes
 from qdqtool.models.options import ExternalData, WeightStorage
+from qdqtool.models.running.known_part import known_part
 from qdqtool.models.running.loadable import require_loadable
 from qdqtool.quantization.insertion.weight_scales import weight_scales
 from qdqtool.quantization.planning.degenerate import with_zeros
-from qdqtool.quantization.planning.existing_pairs import existing_hint, settle_model
+from qdqtool.quantization.planning.existing_pairs import existing_hint, settle_existing, settle_model
 from qdqtool.quantization.planning.high_precision import ready_for
 from qdqtool.quantization.planning.planner import index_to_plan
 from qdqtool.quantization.planning.recipe import Recipe
@@ -58,6 +59,7 @@ class QuantizeOptions(ExtraFiles):
         metric: A task metric: ``NAME``, ``NAME:OUTPUT``, ``SCRIPT.py:func``, a function
             (``docs/how-to/check.md``), or None.
         goal: The accuracy target for which layers may stay in float; None to quantize all layers.
+        partial: Whether a model with unknown operators is quantized in front of them.
         curve_file: Where to write the curve of accuracy against quantized share, as JSON; needs an accuracy target.
     """
 
@@ -67,6 +69,7 @@ class QuantizeOptions(ExtraFiles):
     validation_data: str | Path | FileData | None = None
     metric: MetricRequest | None = None
     goal: AccuracyGoal | None = None
+    partial: bool = False
 
     def __post_init__(self) -> None:
         if self.recipe.fallback is not None and self.goal is None:
@@ -120,7 +123,8 @@ def _quantize(
         options.recipe.require_ranges("there are no ranges to write")
     measured = options.goal.sensitivity_file if options.goal is not None else None
     check_files(given, (sources.data, options.validation_data), (output, measured), options)
-    settled = settle_model(given, options.recipe)
+    part = known_part(settle_existing(given, options.recipe).model) if options.partial else None
+    settled = settle_model(given if part is None else part.model, options.recipe)
     source, options = settled.model, replace(options, recipe=settled.recipe)
     left = nothing_to_add(settled) if options.ranges_file is None and options.plan_file is None else None
     if left is not None and is_as_asked(settled):
@@ -135,7 +139,7 @@ def _quantize(
             raise UsageError("--save-ranges cannot write ranges of another tool: leave --save-ranges out")
         ready = ready_for(inputs.prepared.model, options.recipe.high_precision).model
         factory = CandidateFactory(
-            given=given,
+            given=given if part is None else part.model,
             index=index_to_plan(ready),
             steps=QuantizeSteps.of(ready, inputs, options.recipe, options.weights),
             data=inputs.plan_data(progress, stored=options.weights is WeightStorage.PACKED),
@@ -148,12 +152,13 @@ def _quantize(
         factory, first = factory.with_accurate_half(first)
         reached = SearchResult(first) if options.goal is None else reach_goal(factory, first, ready, options.goal)
     candidate, planned, made = reached.candidate, reached.candidate.planned, reached.candidate.made
-    if not candidate.measured.loaded:
+    if not candidate.measured.loaded and part is None:
         require_loadable(made.model, given)
+    model = made.model if part is None else part.joined(made.model)
     with together():
-        saved = save_model(made.model, output, external_data=options.external_data)
+        saved = save_model(model, output, external_data=options.external_data)
         save_extras(options, inputs.ranges, (planned.plan, inputs.prepared.model), reached.curve)
-    work = work_of(made.model)
+    work = work_of(model)
     return QuantizeReport(
         model=str(given.path or ""),
         output=str(saved.model),
@@ -167,7 +172,8 @@ def _quantize(
         corrected=made.corrected,
         separated=made.separated,
         quantized=made.pairs,
-        skipped=left_in_float(planned.skipped),
+        skipped=(*left_in_float(planned.skipped), *(part.behind if part is not None else ())),
+        not_computed=part.lost if part is not None else (),
         degenerate=with_measured(planned.degenerate, candidate.measured.accuracy),
         high_precision=made.high_precision,
         findings=candidate.findings,
@@ -177,7 +183,7 @@ def _quantize(
         codes_not_in_plan=planned.rounded_by_data if options.plan_file else 0,
         sizes=Sizes(before=model_bytes(given), after=saved.bytes),
         output_file=saved.file,
-        nodes=outline(made.model),
+        nodes=outline(model),
         activation_ranges=activation_ranges(planned.choices, inputs.ranges, options.recipe.method),
         weight_scales=weight_scales(planned.plan, factory.index, with_zeros(planned.degenerate)),
         inlined=settled.inlined,

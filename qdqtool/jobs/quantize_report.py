@@ -64,6 +64,7 @@ class QuantizeReport(WrittenModelReport):
             choose; empty in weight-only modes.
         weight_scales: The scales by channel of each weight with more than one scale.
         weights: How quantized constants are stored: ``packed`` as codes, or ``qdq`` as floats with a Q and a DQ.
+        not_computed: Outputs behind an operator that ONNX Runtime does not know, whose accuracy is therefore unknown.
         has_accuracy_target: Whether ``--min-sqnr`` or ``--max-metric-loss`` was given.
         work: Multiply-accumulates of the output and bytes of its weights, by type; None in reports of earlier versions.
         quantized_share: Share of the multiply-accumulates in nodes whose activation or weight is quantized; None if the
@@ -106,6 +107,7 @@ class QuantizeReport(WrittenModelReport):
     activation_ranges: tuple[ActivationRange, ...] = ()
     weight_scales: tuple[WeightScales, ...] = ()
     weights: str = "packed"
+    not_computed: tuple[str, ...] = ()
     has_accuracy_target: bool = False
     quantized_share: float | None = None
     work: Work | None = None

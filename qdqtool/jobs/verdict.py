@@ -101,6 +101,10 @@ def _of_quantize(report: QuantizeReport) -> Iterator[Judgement]:
     broken = [output.name for output in outputs if not output.finite]
     if broken:
         yield Judgement("numbers", "failed", f"NaN or infinities in {', '.join(broken)}")
+    if report.not_computed:
+        lost = ", ".join(map(repr, report.not_computed))
+        detail = f"nodes behind unknown operators stay float, and the accuracy of output {lost} is unknown"
+        yield Judgement("numbers", "warning", detail, "`--ort-custom-ops LIB` or `--stand-in FILE.onnx` runs them")
     share = report.quantized_share
     if share is not None and share < LEAST_QUANTIZED:
         other_mode = "" if report.mode == modes.DEFAULT else f"`--quantize-mode {modes.DEFAULT}` has more kernels; "

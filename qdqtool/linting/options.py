@@ -1,10 +1,11 @@
 """The options of ``validate`` that choose models' targets and rules, and decide which findings count."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from qdqtool.models.options import OperatorOptions
 from qdqtool.options import SWITCH, choice, comma_separated, file, integer, option, output
 from qdqtool.samples.options import CONSTANT_DATA, DATA, SEVERAL, SHAPES
 
@@ -98,3 +99,4 @@ class FixCommand:
     input_shapes: Mapping[str, tuple[int, ...]] = option(
         {}, f"Fix the shape of an input for the proof of fixes; {SEVERAL}", SHAPES, section=FIXES
     )
+    operators: OperatorOptions = field(default_factory=OperatorOptions)

@@ -216,6 +216,8 @@ def _word(key: str, option: Option, value: Any, folder: Path) -> Any:
     kind = option.kind
     if kind.form in {"output", "binary"}:
         raise UsageError(f"{key} would write a file; a settings file must not write files")
+    if kind.form == "operators":
+        raise UsageError(f"{key} is allowed on the command line only")
     words = value if isinstance(value, list) and kind.is_repeated else [value]
     expected, name = _FORMS.get(kind.form, (str, "a string or a list of strings" if kind.is_repeated else "a string"))
     if kind.words:

@@ -1,6 +1,10 @@
 """Choices that several commands share: how constants are stored, and how ONNX Runtime runs a model."""
 
 import enum
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from qdqtool.options import Kind, option
 
 
 class ExternalData(enum.Enum):
@@ -83,3 +87,26 @@ class IoTypes(enum.Enum):
     BF16 = "bf16"
     FP32 = "fp32"
     QUANTIZED = "quantized"
+
+
+_OPERATORS = Kind(form="operators", keyword="FileName", metavar="FILE.onnx")
+
+
+@dataclass(init=False, repr=False, eq=False)
+class OperatorOptions:
+    """Options for operators that ONNX Runtime lacks."""
+
+    ort_custom_ops: tuple[Path, ...] = option(
+        (),
+        "Load this library of operators into ONNX Runtime. It runs code: name only libraries that you trust; "
+        "repeatable.",
+        replace(_OPERATORS, keyword="Sequence[FileName]", metavar="LIB", is_repeated=True),
+        section="Custom operators",
+    )
+    stand_in: Path | None = option(
+        None,
+        "Run the local functions of this file in place of unknown operators of the same name and domain. The written "
+        "model does not get them.",
+        _OPERATORS,
+        section="Custom operators",
+    )

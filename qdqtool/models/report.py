@@ -8,6 +8,19 @@ from types import MappingProxyType
 from qdqtool.results import Judgement
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomLibrary:
+    """A library with operators that ONNX Runtime lacks.
+
+    Attributes:
+        library: The file.
+        sha256: Its SHA-256.
+    """
+
+    library: str
+    sha256: str
+
+
 @dataclass(frozen=True, slots=True)
 class Reference:
     """The software and hardware that computed the reference numbers, so that they can be reproduced.
@@ -22,6 +35,7 @@ class Reference:
         cpu_features: Instruction sets that affect the choice of kernels, if the system reports them.
         opset: Opset of the default domain of the checked model.
         ir_version: IR version of the checked model.
+        custom_ops: The libraries with further operators that the user named.
         path: ``onnxruntime``, or ``onnxruntime+qdqtool`` if our own core evaluates nodes that ONNX Runtime cannot run.
     """
 
@@ -34,6 +48,7 @@ class Reference:
     cpu_features: tuple[str, ...]
     opset: int
     ir_version: int
+    custom_ops: tuple[CustomLibrary, ...] = ()
     path: str = "onnxruntime"
 
 

@@ -3,16 +3,18 @@
 NumPy and compiled kernels release the interpreter lock, so threads work at the same time.
 
 The threads are started once and kept. A model has hundreds of weights, and starting threads for each of them took a
-tenth of the time of quantizing them.
+tenth of the time of quantizing them. A piece of work has the context variables of its caller.
 """
 
 import contextlib
 import functools
+import itertools
 import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import Context, copy_context
 from pathlib import Path
 from typing import TypeVar
 
@@ -72,7 +74,9 @@ def on_all_cores(work: Callable[[Item], object], parts: Sequence[Item]) -> None:
         for part in parts:
             work(part)
         return
-    list(_pool(cores()).map(work, parts))
+    # A context can be entered once at a time.
+    contexts = (copy_context() for _ in parts)
+    list(_pool(cores()).map(Context.run, contexts, itertools.repeat(work), parts))
 
 
 def ahead(
@@ -102,7 +106,7 @@ def ahead(
                     yield from _ended(waiting, 0)
                     yield make(item)
                 else:
-                    waiting.append(pool.submit(make, item))
+                    waiting.append(pool.submit(copy_context().run, make, item))
                     yield from _ended(waiting, count)
             yield from _ended(waiting, 0)
         finally:

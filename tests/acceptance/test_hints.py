@@ -22,6 +22,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from support import custom_ops
 from support.command import exit_code_of, qdqtool
 from support.engine_models import FP8, Net, crashing, matmul
 from support.networks import Network
@@ -116,6 +117,13 @@ CASES = {
         writes={"r.toml": "sampels = 3"},
     ),
     "a migration without a line": Case("migrate", "`qdqtool explain from-trtexec` has examples"),
+    "an operator that ONNX Runtime does not know": Case(
+        "quantize custom.onnx --calib-data custom.npz -o q.onnx",
+        "`--ort-custom-ops LIB` loads a library that has the operator; `--stand-in FILE.onnx` runs",
+        code=4,
+        fills={"LIB": str(custom_ops.library_path()), "FILE.onnx": "stand_in.onnx"},
+        needs="onnxruntime_extensions",
+    ),
     "a check without a model": Case("check", "`qdqtool explain ci` has an example"),
     "a conversion over a file that it is given": Case(
         "convert float.onnx --calib-data data.npz --no-build --save-outputs report.json -o .",
@@ -683,6 +691,9 @@ def write_models(folder: Path) -> None:
     onnx.save(values, folder / "values.onnx")
     onnx.save(rules.get("QL311").INVALID[0].model(), folder / "invalid.onnx")
     onnx.save(text_model(MASKED).proto, folder / "masked.onnx")
+    onnx.save(custom_ops.between(), folder / "custom.onnx")
+    np.savez(folder / "custom.npz", x=np.random.default_rng(6).normal(size=(4, 4, 16)).astype(np.float32))
+    custom_ops.stand_in(folder / "stand_in.onnx", "NegPos", custom_ops.CONTRIB, "b = Neg (a) p = Relu (a)", ("b", "p"))
     write_refused(folder)
     write_images(folder)
 

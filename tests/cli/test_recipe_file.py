@@ -83,6 +83,8 @@ def test_what_is_commented_out_is_legal_with_a_value():
         ("verbose_log = 'f'", "verbose_log is allowed on the command line only"),
         ("export-layer-info = 'f'", "export-layer-info is allowed on the command line only"),
         ("timing-cache-file = 'f'", "timing-cache-file is allowed on the command line only"),
+        ("ort-custom-ops = ['lib.so']", "ort-custom-ops is allowed on the command line only"),
+        ("stand_in = 'f.onnx'", "stand_in is allowed on the command line only"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, text: str, said: str):

@@ -52,7 +52,7 @@ def test_every_option_that_writes_no_file_can_be_given(folder: Path):
     words = {"flag": "true", "integer": "1", "number": "1.5"}
     for option in of_command_line(CheckCommand):
         kind = option.kind
-        if kind.read is not None or kind.form in {"output", "binary"}:
+        if kind.read is not None or kind.form in {"output", "binary", "operators"}:
             continue
         word = f'"{next(iter(kind.words))}"' if kind.words else words.get(kind.form, '"word"')
         (listed,) = read_checks(write(f"{MODEL}{option.flag.removeprefix('--')} = {word}\n"))
@@ -77,6 +77,8 @@ def test_every_option_that_writes_no_file_can_be_given(folder: Path):
         (f'{MODEL}data = "own.py"\n', "data names the script own.py"),
         (f'{MODEL}save-outputs = "o.npz"\n', "save-outputs would write a file; a settings file must not write files"),
         (f'{MODEL}preview = "p.png"\n', "preview would write a file"),
+        (f'{MODEL}ort-custom-ops = ["l.so"]\n', "ort-custom-ops is allowed on the command line only"),
+        (f'{MODEL}stand_in = "f.onnx"\n', "stand_in is allowed on the command line only"),
         ("[[check]]\nmin-sqnr = 20\n", "[[check]] 1: 'model' is absent; expected a path"),
         (f'{MODEL}[[check]]\nmodel = "./int8.onnx"\n', "[[check]] 2: model 'int8.onnx' is already in [[check]] 1"),
         ('check = "int8.onnx"\n', "Expected 'array'"),

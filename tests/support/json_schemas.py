@@ -152,7 +152,7 @@ def _listed_model() -> Schema:
     """The schema of a ``[[check]]`` table of the settings, which has a model and the options of its check."""
     context = click.Context(check.command, info_name="check")
     declared = [each for each in check.command.params if isinstance(each, DeclaredOption)]
-    options = [each for each in declared if not recipe_file._writes(each)]
+    options = [each for each in declared if not recipe_file._acts(each)]
     properties = {
         flag.removeprefix("--"): {"description": recipe_file._help(context, each), **_value_of(each)}
         for each in options

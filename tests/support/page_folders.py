@@ -11,6 +11,7 @@ from onnx import helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_dynamic, quantize_static
 
 from qdqtool.linting import rules
+from support import custom_ops
 from support.code_blocks import blocks_of
 from support.command import exit_code_of
 from support.contrib_models import encoder, encoder_data, fused, genai_data, genai_decoder
@@ -90,6 +91,15 @@ def conv_net(name: str, size: str | int) -> onnx.ModelProto:
         )
     model.graph.output[0].type.tensor_type.shape.dim[0].CopyFrom(dims[0])
     return model
+
+
+def custom_operators(folder: Path) -> None:
+    """Models with an operator of a library, and with one that a plugin has."""
+    shutil.copy(custom_ops.library(), folder / "operators.so")
+    onnx.save(custom_ops.between(), folder / "model.onnx")
+    onnx.save(custom_ops.between("Twice", "acme", ("b",)), folder / "plugin.onnx")
+    samples = np.random.default_rng(6).normal(size=(SAMPLES_ENOUGH, 4, 16)).astype(np.float32)
+    np.savez(folder / "calibration.npz", x=samples)
 
 
 def build(folder: Path) -> None:
@@ -268,6 +278,7 @@ FOLDERS: Mapping[str, Folder] = {
         builds=True,
     ),
     "docs/how-to/from-trtexec.md": Folder(COMMON, from_trtexec, builds=True),
+    "docs/how-to/custom-operators.md": Folder(make=custom_operators),
     "docs/how-to/half-precision.md": Folder(COMMON, build, builds=True),
     "docs/how-to/jetson.md": Folder(COMMON),
     "docs/how-to/quantize.md": Folder(COMMON, quantize, builds=True),

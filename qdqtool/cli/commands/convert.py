@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from qdqtool.cli.commands import build, check, quantize, validate
-from qdqtool.cli.declared import DeclaredOption, options_of
+from qdqtool.cli.declared import DeclaredOption, options_of, with_operators
 from qdqtool.cli.options import emit, model_argument, report_options, step_progress
 from qdqtool.cli.profiles import SHAPES, ProfilesCommand, profile_option, profile_values
 from qdqtool.cli.recipe_file import read_recipe, write_recipe
@@ -119,7 +119,8 @@ def command(context: click.Context, /, *, model: Path, output: Path, output_form
     from qdqtool.reports.page.write import page_of_document
 
     declared = [each for each in OPTIONS.values() if each.name not in SHAPES]
-    values = {"no_build": words["no_build"], **read(declared, words, COMMAND_LINE), **profile_values(context)}
+    found = with_operators(read(declared, words, COMMAND_LINE))
+    values = {"no_build": words["no_build"], **found, **profile_values(context)}
     given = [name for name in context.params if context.get_parameter_source(name) is ParameterSource.COMMANDLINE]
     data, options = convert_request(values, given, COMMAND_LINE)
     settings = _settings(values, options.target)

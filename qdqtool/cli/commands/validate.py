@@ -11,7 +11,8 @@ from qdqtool.cli.sections import REPORT, Layout, SectionedCommand
 from qdqtool.cli.validate_options import deliver, refuse_with_fixes, settings_of, validate_options
 from qdqtool.errors import escape
 from qdqtool.linting.options import FixCommand
-from qdqtool.options import build
+from qdqtool.models.options import OperatorOptions
+from qdqtool.options import build, declared
 
 if TYPE_CHECKING:
     from qdqtool.linting.repair.report import FixReport
@@ -98,7 +99,8 @@ def wants_fixes(options: dict[str, Any]) -> bool:
 
     if options["fix"] or options["diff"]:
         return True
-    names = ("unsafe_fixes", "output", "in_place", "data", "allow_constant_data", "input_shapes")
+    operators = (each.name for each in declared(OperatorOptions))
+    names = ("unsafe_fixes", "output", "in_place", "data", "allow_constant_data", "input_shapes", *operators)
     idle = next((name for name in names if options[name]), None)
     if idle is not None:
         flag = "-o" if idle == "output" else f"--{idle.replace('_', '-')}"

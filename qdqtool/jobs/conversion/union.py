@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from qdqtool.engines.options import BuildCommand
 from qdqtool.jobs.options import CheckCommand, QuantizeCommand
 from qdqtool.linting.options import ValidateCommand
+from qdqtool.models.options import OperatorOptions
 from qdqtool.options import Option, Values, declared, option
 from qdqtool.samples.options import MEDIA
 
@@ -21,9 +22,11 @@ STEPS: Mapping[str, type] = {
 }
 """The commands. If several have an option with the same name, only the first command keeps the name without prefix."""
 
+OPERATORS = tuple(each.name for each in declared(OperatorOptions))
+"""The options for custom operators, which take effect in every step that runs a model."""
 _SHARED: Mapping[str, tuple[str, ...]] = {
     "build": ("input_shapes", "input_values"),
-    "check": ("allow_constant_data", "input_shapes", "input_values", "metric", *MEDIA),
+    "check": ("allow_constant_data", "input_shapes", "input_values", "metric", *MEDIA, *OPERATORS),
 }
 """Options with the same meaning as in ``quantize``, given only once. Only the metric also takes effect in ``check``.
 """
@@ -36,6 +39,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "save_ranges": _WRITTEN,
         "save_plan": _WRITTEN,
         "list_matches": _OURS,
+        "partial": "the check runs the whole model",
         "strict": "that of check",
     },
     "build": {"calib_data": "that of quantize"},

@@ -30,8 +30,15 @@ from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import all_nodes
 from qdqtool.models.options import ExternalData, Profile
 from qdqtool.models.report import Reference
+from qdqtool.models.running.custom_operators import (
+    active,
+    register,
+    unknown_operator,
+    with_stand_ins,
+    without_functions,
+)
 from qdqtool.models.running.machine import cpu_features, cpu_name
-from qdqtool.models.running.ort_errors import missing_onnxruntime, run_error, session_error
+from qdqtool.models.running.ort_errors import onnxruntime, run_error, session_error
 from qdqtool.models.scratch import Closing, ScratchFolder
 from qdqtool.numerics.dtypes import Array
 
@@ -69,7 +76,7 @@ class Session(ModelSession):
         self._open = ExitStack()
         try:
             folder, data = _serialized(model, self._open)
-            self._session = _load(folder, data, profile)
+            self._session = _load(folder, data, profile, model.proto)
         except BaseException:
             self._open.close()
             raise
@@ -82,6 +89,19 @@ class Session(ModelSession):
         self._session = None
         self._open.close()
         give_back()
+
+    def typed_outputs(self) -> list[onnx.ValueInfoProto]:
+        """Return the tensors among the outputs, with their types and the known extents of their shapes."""
+        # For an unknown rank, the binding returns the shape of a scalar.
+        return [
+            onnx.helper.make_tensor_value_info(
+                each.name,
+                onnx.TensorProto.DataType.Value(each.type[7:-1].upper()),
+                [extent if isinstance(extent, int) else None for extent in each.shape] or None,
+            )
+            for each in self._session.get_outputs()
+            if each.type.startswith("tensor(")
+        ]
 
     def run(self, feeds: Mapping[str, Array], outputs: Sequence[str] | None = None) -> dict[str, Array]:
         """Run the model once.
@@ -127,7 +147,7 @@ def reference(model: Model, profile: Profile = Profile.SEMANTIC) -> Reference:
     """Return the software and hardware with which a :class:`Session` of ``model`` computes."""
     return Reference(
         runtime="onnxruntime",
-        version=str(_onnxruntime().__version__),
+        version=str(onnxruntime().__version__),
         profile=profile.value,
         options=dict(_OPTIONS[profile]),
         providers=(PROVIDER,),
@@ -135,6 +155,7 @@ def reference(model: Model, profile: Profile = Profile.SEMANTIC) -> Reference:
         cpu_features=cpu_features(),
         opset=model.default_opset(),
         ir_version=model.proto.ir_version,
+        custom_ops=active().libraries,
     )
 
 
@@ -168,9 +189,10 @@ _OPTIONS: Mapping[Profile, dict[str, str]] = {
 
 
 def _session_options(profile: Profile) -> Any:
-    ort = _onnxruntime()
+    ort = onnxruntime()
     options = ort.SessionOptions()
     options.log_severity_level = _FATAL_ONLY
+    register(active().libraries, options)
     enums = {"graph_optimization_level": ort.GraphOptimizationLevel, "execution_mode": ort.ExecutionMode}
     for name, word in _OPTIONS[profile].items():
         if "." in name:
@@ -182,19 +204,20 @@ def _session_options(profile: Profile) -> Any:
 
 def _serialized(model: Model, stack: ExitStack) -> tuple[Path, bytes]:
     """Return the folder of a model's external data and the serialized model. Intermediate copies are freed."""
-    whole = _self_contained(model, stack)
-    return whole.folder, _with_node_names(with_open_dimensions(whole.proto)).SerializeToString()
+    whole = without_functions(_self_contained(model, stack)).model
+    return whole.folder, with_stand_ins(_with_node_names(with_open_dimensions(whole.proto))).SerializeToString()
 
 
-def _load(folder: Path, data: bytes, profile: Profile) -> Any:
+def _load(folder: Path, data: bytes, profile: Profile, proto: onnx.ModelProto) -> Any:
     """Open a session from memory. A copy with additional outputs is not on disk, but its weights may be."""
     options = _session_options(profile)
     options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     try:
         # After an error the binding would print to stdout, which is for reports, and load the same model again.
-        session = _onnxruntime().InferenceSession(data, options, providers=[PROVIDER], enable_fallback=0)
+        session = onnxruntime().InferenceSession(data, options, providers=[PROVIDER], enable_fallback=0)
     except Exception as error:  # noqa: BLE001  as in Session.run
-        raise session_error(error, _onnxruntime().__version__) from None
+        version = onnxruntime().__version__
+        raise unknown_operator(error, version, proto) or session_error(error, version) from None
     if any(each.type == "tensor(bfloat16)" for each in (*session.get_inputs(), *session.get_outputs())):
         raise CapabilityError("ONNX Runtime passes no bfloat16 tensors to or from NumPy")
     # After an error of an execution provider, InferenceSession would print to stdout, and load and run the model again.
@@ -232,14 +255,6 @@ def _with_node_names(proto: onnx.ModelProto) -> onnx.ModelProto:
     for node in all_nodes(named):
         node.name = node.name or f"{node.op_type} -> {next(filter(None, node.output), '(no output)')}"
     return named
-
-
-def _onnxruntime() -> Any:
-    try:
-        import onnxruntime
-    except ImportError as error:
-        raise missing_onnxruntime() from error
-    return onnxruntime
 
 
 def give_back() -> None:

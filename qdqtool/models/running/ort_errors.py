@@ -1,6 +1,7 @@
 """Translate ONNX Runtime's errors: one line that names the node, no source positions, and the right error class."""
 
 import re
+from typing import Any
 
 from qdqtool.errors import CapabilityError, ModelError, QdqError, UsageError
 
@@ -23,8 +24,6 @@ _NO_KERNEL = re.compile(
 _UNSUPPORTED = (
     re.compile(r"Current official support for domain (?P<domain>\S+) is till opset (?P<last>\d+)"),
     re.compile(r"Unsupported model IR version: \d+, max supported IR version: \d+"),
-    # A pattern for the name in front would be searched from each of its characters on: 12 s for a name of 50 kB.
-    re.compile(" is not a registered function/op"),
 )
 # ONNX Runtime's Loop stacks an output of its body and fails if the shape changes between iterations: "Inconsistent
 # shape in loop output for output. Expected:{1} Got:{2}" (1.31.1).
@@ -39,11 +38,19 @@ class LoopShapeError(RunError):
     """An output of a loop has a different shape than in the previous iteration."""
 
 
-def missing_onnxruntime() -> CapabilityError:
-    """Return the error for a missing ONNX Runtime."""
-    return CapabilityError(
-        "onnxruntime is not installed; it is the reference that models are checked against", hint=INSTALL
-    )
+def onnxruntime() -> Any:
+    """Return the package ONNX Runtime.
+
+    Raises:
+        CapabilityError: It is not installed.
+    """
+    try:
+        import onnxruntime as found
+    except ImportError as error:
+        raise CapabilityError(
+            "onnxruntime is not installed; it is the reference that models are checked against", hint=INSTALL
+        ) from error
+    return found
 
 
 def session_error(error: Exception, version: str) -> QdqError:
@@ -52,7 +59,7 @@ def session_error(error: Exception, version: str) -> QdqError:
     Returns:
         A CapabilityError if ONNX Runtime does not support something, a ModelError if it calls the model invalid.
     """
-    code, text = _parts(error)
+    code, text = parts_of(error)
     kernel = _NO_KERNEL.search(text)
     if kernel:
         return CapabilityError(
@@ -76,7 +83,7 @@ def session_error(error: Exception, version: str) -> QdqError:
 
 def run_error(error: Exception) -> RunError:
     """Translate the error of a run."""
-    _, text = _parts(error)
+    _, text = parts_of(error)
     kind = LoopShapeError if _LOOP_SHAPES in text else RunError
     node = _FAILED_NODE.search(text)
     if node:
@@ -84,7 +91,8 @@ def run_error(error: Exception) -> RunError:
     return kind(f"the model failed in ONNX Runtime: {text}")
 
 
-def _parts(error: Exception) -> tuple[str, str]:
+def parts_of(error: Exception) -> tuple[str, str]:
+    """Return the status code and the text of an error, as one line without source positions."""
     match = _STATUS.match(str(error))
     return (match["code"], _one_line(match["text"])) if match else ("", _one_line(str(error)))
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from qdqtool.errors import CapabilityError, QdqError
 from qdqtool.models.graph.model import Model
+from qdqtool.models.running.custom_operators import active
 from qdqtool.quantization.cluster.connection import GONE_SECONDS, Cluster, connected, scheduler_gone
 from qdqtool.quantization.cluster.machine import PROCESSOR, ClusterUsed, this_machine
 from qdqtool.quantization.cluster.model_files import ModelFiles, files_of, find_copy, remove_copy, store_piece
@@ -135,6 +136,7 @@ class ClusterCollector(CollectedRanges):
             record=self._record,
             data=feeds.description,
             machine=self._place.machine,
+            operators=active(),
         )
         batches = self._batches(feeds, digests, part)
         waiting: deque[tuple[Batch, Future[Answer]]] = deque()

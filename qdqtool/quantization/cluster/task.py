@@ -13,6 +13,7 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import model_digest
 from qdqtool.models.graph.io.offload import offloaded
+from qdqtool.models.running.custom_operators import CustomOperators, require_libraries, running_with
 from qdqtool.numerics.dtypes import Array
 from qdqtool.quantization.cluster.machine import PROCESSOR, Machine, require_versions, this_machine
 from qdqtool.quantization.cluster.model_files import ModelFiles, find_copy
@@ -40,6 +41,7 @@ class Job:
         record: The record of the calibration: the steps that prepare the model, and the digest of the prepared model.
         data: The origin of the samples, for messages.
         machine: The machine of the client.
+        operators: The libraries and stand-ins of the client. Workers find a library at the same path.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Job:
     record: CalibrationRecord
     data: DataDescription
     machine: Machine
+    operators: CustomOperators
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +105,8 @@ def _run(job: Job, batch: Batch, worker: str, local: Path) -> BatchRanges | Mode
     machine = this_machine()
     require_versions(worker, machine, job.machine)
     # ONNX Runtime uses all CPUs for one sample; a second sample at the same time would only take memory.
-    with _ONE_AT_A_TIME:
+    with _ONE_AT_A_TIME, running_with(job.operators):
+        require_libraries(job.operators)
         folder = _folder_of_open(job.files) or find_copy(job.files, local)
         if folder is None:
             return ModelAbsent(worker)

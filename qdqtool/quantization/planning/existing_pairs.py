@@ -11,6 +11,8 @@ from qdqtool.models.graph.io.metadata import CALIBRATION_KEY, Notes, read_metada
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import ScopePath, display
 from qdqtool.models.report import InlinedFunction
+from qdqtool.models.running.custom_operators import without_functions
+from qdqtool.models.running.custom_types import with_known_types
 from qdqtool.models.transforms.inline_functions import inline_repeated
 from qdqtool.models.transforms.strip import strip_from
 from qdqtool.numerics.scheme import QuantScheme
@@ -61,12 +63,13 @@ def settle_model(source: Model, recipe: Recipe) -> ResolvedModel:
     A local function that is called more than once is inlined if its activations are to be quantized: their ranges
     differ from call to call.
     """
-    settled = settle_existing(source, recipe)
+    plain = without_functions(source)
+    settled = replace(settle_existing(plain.model, recipe), inlined=plain.report)
     settled = replace(settled, recipe=resolved(settled.model, settled.recipe))
-    if not recipe.mode.needs_ranges or not settled.model.proto.functions:
-        return settled
-    inlined = inline_repeated(settled.model, lambda node: ops.product(node) is not None)
-    return replace(settled, model=inlined.model, inlined=inlined.report)
+    if recipe.mode.needs_ranges and settled.model.proto.functions:
+        inlined = inline_repeated(settled.model, lambda node: ops.product(node) is not None)
+        settled = replace(settled, model=inlined.model, inlined=(*settled.inlined, *inlined.report))
+    return replace(settled, model=with_known_types(settled.model))
 
 
 def settle_existing(source: Model, recipe: Recipe) -> ResolvedModel:

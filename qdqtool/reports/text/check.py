@@ -61,6 +61,8 @@ def _print_setup(report: CheckReport, console: Console) -> None:
     if report.evaluated:
         console.print(f"  evaluated  {escape('; '.join(check.evaluators(report)))}")
     console.print(f"  options    {options}", style="dim")
+    for each in reference.custom_ops:
+        console.print(f"  operators  of {escape(each.library)}, SHA-256 {each.sha256[:12]}…")
     console.print(f"  processor  {escape(reference.cpu)}: {features}", style="dim")
     shapes = ", ".join(f"{escape(name)}:{spell_shape(shape)}" for name, shape in data.shapes.items())
     console.print(

@@ -153,7 +153,7 @@ def test_a_missing_kernel_names_the_node_even_without_a_name() -> None:
 
 
 def test_an_unknown_operator_is_a_missing_capability(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(CapabilityError, match="my:Custom"):
+    with pytest.raises(CapabilityError, match="my::Custom of node 'made_here'"):
         Session(nameless("Custom"))
     assert capfd.readouterr() == ("", "")
 

@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from qdqtool.errors import CapabilityError
+from qdqtool.errors import CapabilityError, UsageError
 from qdqtool.jobs.calibrate import calibrate
+from qdqtool.models.report import CustomLibrary
+from qdqtool.models.running.custom_operators import CustomOperators
 from qdqtool.quantization.cluster import collector, task
 from qdqtool.quantization.cluster.collector import ClusterCollector
 from qdqtool.quantization.cluster.machine import this_machine
@@ -39,7 +41,15 @@ def job_of(model: Path) -> Job:
             record=record,
             data=DataDescription("data.npz", COUNT, None, {}),
             machine=this_machine(),
+            operators=CustomOperators(),
         )
+
+
+def test_a_worker_without_the_library_of_the_client_says_so(model: Path, tmp_path: Path):
+    operators = CustomOperators((CustomLibrary(library=str(tmp_path / "absent.so"), sha256="0"),))
+    job = replace(job_of(model), operators=operators)
+    with pytest.raises(UsageError, match="no such file"):
+        task._run(job, batch_of(CHUNK, COUNT), "tcp://w:1", tmp_path / "worker")
 
 
 def batch_of(start: int, stop: int, held: frozenset[int] = frozenset()) -> Batch:
