@@ -22,7 +22,7 @@ _OTHER_SHAPES = "the engine is built for the other shapes, and bench times the o
 _REGEX = re.compile(r"[\\()|+{}\[\]^$?]")
 _WITH_ENGINE = {
     "shapes run": ("none", "bench times the shapes that the engine was built for; --data gives others"),
-    "build --export-layer-info": ("none", "inspect prints the kernels of such an engine, and reads the file of trtexec"),
+    "build --export-layer-info": ("none", "inspect prints its kernels, and reads the file of trtexec"),
 }
 """The fates of options that mean something else for an engine that exists."""
 _ENGINE_SLOTS = {"", "load", "bench", "inspect", "verify"}
