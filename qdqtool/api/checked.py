@@ -88,6 +88,10 @@ def _converted(name: str, value: Any, hint: Any) -> Any:
         if not isinstance(value, str | os.PathLike):
             raise ArgumentError(f"{name} is {value!r}; it must be a path")
         return Path(value)
+    if any(Path in typing.get_args(each) for each in typing.get_args(hint)):
+        if isinstance(value, str | os.PathLike) or not isinstance(value, collections.abc.Iterable):
+            raise ArgumentError(f"{name} is {value!r}; it must be a list of paths")
+        return [_converted(name, each, typing.get_args(hint)[0]) for each in value]
     try:
         return msgspec.convert(value.item() if isinstance(value, np.generic) else value, hint)
     except msgspec.ValidationError as error:

@@ -57,6 +57,7 @@ class CalibrationKeywords(OperatorKeywords, DataKeywords, total=False):
     existing: Literal["refuse", "keep", "replace"]
     input_shapes: Shapes
     input_values: Values
+    plugin_ops: Sequence[str]
     equalize: bool
     bias_correction: bool
     smoothquant: float | Literal["auto", "off"]
@@ -102,6 +103,8 @@ class EngineKeywords(TypedDict, total=False):
     version_compatible: bool
     exclude_lean_runtime: bool
     weight_streaming: bool
+    plugins: Sequence[FileName]
+    serialize_plugins: bool
     require_precision: Sequence[str]
     locked: FileName | None
     sign: FileName | None
@@ -128,6 +131,7 @@ class BuildKeywords(EngineKeywords, total=False):
     input_values: Values
     calib_data: DataLike | None
     compute_capabilities: Sequence[str] | None
+    plugin_ops: Sequence[str]
     skip_validate: bool
     reports: Mapping[Literal["text", "json", "html"], FileName]
 
@@ -165,6 +169,7 @@ class CheckKeywords(OperatorKeywords, DataKeywords, GateKeywords, total=False):
     metric: Metric | None
     min_sqnr: float | None
     max_metric_loss: float | None
+    plugin_ops: Sequence[str]
     profile: Literal["semantic", "deployed"]
     reports: Mapping[Literal["text", "json", "html"], FileName]
 

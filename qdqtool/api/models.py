@@ -13,7 +13,7 @@ from qdqtool.models.diff.report import DiffReport
 from qdqtool.models.graph.io.load import ModelLike, as_source
 
 
-def validate_model(
+def validate_model(  # noqa: PLR0913 -- each argument is a keyword of Python code
     path_or_model: ModelLike,
     targets: Sequence[str] = ("tensorrt",),
     *,
@@ -21,6 +21,7 @@ def validate_model(
     select: Iterable[str] | None = None,
     ignore: Iterable[str] | None = None,
     parser: bool | None = False,
+    plugin_ops: Sequence[str] = (),
 ) -> ValidateReport:
     """Find every fault of one model for each target.
 
@@ -34,8 +35,10 @@ def validate_model(
         ignore: Prefixes of rule codes to leave out.
         parser: For ``tensorrt-rtx``: whether to run the parser of TensorRT for RTX too. None runs it if it is installed
             and the model has at most 1 GB of weights, as on the command line.
+        plugin_ops: Operators that TensorRT has as plugins: ``DOMAIN::NAME`` or ``DOMAIN::NAME=same-as-input-N``.
 
     Raises:
+        UsageError: A plugin operator is written in another form.
         ArgumentError: The model has a wrong type; a target, compute capability or prefix is unknown; or the parser is
             requested for a model in memory.
         ModelError: The model cannot be read.
@@ -48,6 +51,7 @@ def validate_model(
         select=select,
         ignore=ignore,
         parser=parser,
+        plugin_ops=plugin_ops,
     )
 
 

@@ -20,7 +20,9 @@ from qdqtool.registry import suggestion
 
 MAX_BYTES = 1 << 20
 HINT = "`qdqtool convert --write-recipe` prints a recipe with all options"
-_ON_COMMAND_LINE = frozenset({"recipe", "write_recipe", "profile", "output", "help", "help_all", "quiet", "verbose"})
+_ON_COMMAND_LINE = frozenset(
+    {"recipe", "write_recipe", "profile", "output", "help", "help_all", "quiet", "verbose", "plugins"}
+)
 _WIDTH = 98
 
 

@@ -82,10 +82,11 @@ def settled(values: Values) -> "Settings":
 
     lists = ("targets", "sm", "select", "extend_select", "ignore")
     listed: dict[str, Any] = {name: [*values.get(name, ())] or None for name in lists}
-    baseline = values.get("baseline")
+    baseline, plugins = values.get("baseline"), values.get("plugin_ops")
     given = Config(
         fail_on=values.get("fail_on"),
         parser=values.get("parser"),
+        plugin_ops=[str(each) for each in plugins] if plugins else None,
         baseline=str(baseline) if baseline is not None else None,
         **listed,
     )

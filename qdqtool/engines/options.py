@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from qdqtool.engines.tensorrt.deployment import DeploymentOptions
 from qdqtool.errors import ArgumentError
+from qdqtool.models.plugins import PluginOperator, plugin_ops_option
 from qdqtool.options import Kind, choice, file, integer, listed, number, option, output, text
 from qdqtool.registry import suggestion
 from qdqtool.samples.input_shapes import Shapes, parse_values
@@ -93,6 +94,7 @@ class BuildCommand:
         flags=SM,
     )
     deployment: DeploymentOptions = field(default_factory=DeploymentOptions)
+    plugin_ops: tuple[PluginOperator, ...] = plugin_ops_option("Engine")
     require_precision: Sequence[str] = option(
         (),
         "Fail and write no engine unless this share of the nodes planned for a type runs in it: int8>=95%. "

@@ -28,6 +28,7 @@ from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.io.model_file import describe_file
 from qdqtool.models.graph.io.output import check_outputs, is_stream, output_errors, staged, together, write_output
 from qdqtool.models.graph.model import Model
+from qdqtool.models.plugins import plugin_operators
 from qdqtool.samples.in_memory import in_files
 
 
@@ -59,8 +60,7 @@ class _Job:
         self, builder: TensorRT, model: Model, files: manifest.StoredModel, output: Path, options: BuildOptions
     ) -> None:
         assert model.path is not None
-        self._builder, self._model, self._output, self._options = builder, model, output, options
-        self._files = files
+        self._builder, self._model, self._files, self._output, self._options = builder, model, files, output, options
         self._path = model.path
         # No file can be written next to a stream.
         self._manifest = None if is_stream(output) else manifest.manifest_path(output)
@@ -113,9 +113,8 @@ class _Job:
         """Write the requested files: the manifest, its signature and the timing cache."""
         cache, key = self._options.deployment.timing_cache_file, self._options.sign_key
         if self._manifest is not None:
-            data = manifest.encode(
-                manifest.describe_build(self._model, self._files, report, engine, built.timing_cache)
-            )
+            described = manifest.describe_build(self._model, self._files, report, engine, built.timing_cache)
+            data = manifest.encode(described)
             if self._lock is not None and self._lock.is_in(self._manifest):
                 data = self._lock.data
             signed = sign(data, key) if key is not None else None
@@ -187,5 +186,6 @@ class _Job:
             locked=self._lock.compare(built, kernels, request.engine, self._manifest) if self._lock else None,
             layer_info=str(self._options.layer_info) if self._options.layer_info is not None else None,
             model_file=describe_file(self._model),
+            plugin_operators=tuple(map(str, plugin_operators(ready.model.proto).values())),
             work=work_of(at_shapes(ready.model, ready.profiles), nodes),
         )

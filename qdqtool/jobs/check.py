@@ -23,9 +23,11 @@ from qdqtool.models.graph.index.model_index import ModelIndex
 from qdqtool.models.graph.index.soundness import require_sound
 from qdqtool.models.graph.index.view import GraphView
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.metadata import with_plugins
 from qdqtool.models.graph.io.model_file import describe_file
 from qdqtool.models.graph.io.output import check_output
 from qdqtool.models.graph.model import Model
+from qdqtool.models.plugins import plugin_operators
 from qdqtool.models.running.ort_cpu import reference
 from qdqtool.models.transforms.interface import Pairing, with_interface_of
 from qdqtool.models.transforms.specialize import specialize_like
@@ -100,7 +102,8 @@ def check_model(
         used = replace(used, path=f"{used.path}+qdqtool")
     report = verdict(job, used, feeds.description)
     pairing = Pairing() if paired is None else paired.report
-    report = replace(report, warnings=(*_of_pairing(pairing), *other_preprocessing(recorded, report), *report.warnings))
+    told = (*_of_pairing(pairing), *_of_plugins(index, options), *other_preprocessing(recorded, report))
+    report = replace(report, warnings=(*told, *report.warnings))
     report = replace(report, model_file=files[0], baseline_file=files[1])
     report = report if ran is None else _with_engine(report, ran)
     note = read_note(index.model)
@@ -125,6 +128,16 @@ def _of_pairing(pairing: Pairing) -> Iterator[str]:
             yield f"{what} '{name}' is called '{own}' in the baseline: they are paired by their position"
     for name, (own, given) in pairing.types.items():
         yield f"input '{name}' is {given}, but {own} in the baseline; both receive the same values"
+
+
+def _of_plugins(index: ModelIndex, options: CheckOptions) -> Iterator[str]:
+    """Yield what the check does not know of plugins, as text: ONNX Runtime runs stand-ins for them."""
+    present = {(node.domain, node.op_type) for node in index.view.nodes()}
+    for each in plugin_operators(with_plugins(index.model, options.plugin_ops).proto).values():
+        if each.id in present:
+            yield f"{each.title} is a plugin in TensorRT: a stand-in ran here, so its numbers say nothing of the plugin"
+        else:
+            yield f"{each.title} is declared as a plugin, but no node has this operator"
 
 
 def _with_engine(report: CheckReport, ran: EngineRun) -> CheckReport:

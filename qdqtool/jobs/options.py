@@ -12,6 +12,7 @@ from typing import Any
 from qdqtool.accuracy.checking.limits import Gates
 from qdqtool.engines.options import GPUS, SM
 from qdqtool.models.options import ExternalData, HalfType, IoTypes, OperatorOptions, Profile, WeightStorage
+from qdqtool.models.plugins import PluginOperator, plugin_ops_option
 from qdqtool.options import choice, comma_separated, file, listed, number, option, output, text
 from qdqtool.quantization.planning.options import WHAT, HighPrecision, RecipeOptions
 from qdqtool.samples.options import CONSTANT_DATA, DATA, SEVERAL, SHAPES, CalibrationData, MeasuredData, samples_option
@@ -251,6 +252,7 @@ class CheckCommand:
         section="What is compared",
     )
     gates: Gates = field(default_factory=Gates)
+    plugin_ops: tuple[PluginOperator, ...] = plugin_ops_option("What is compared")
     profile: Profile = option(
         Profile.SEMANTIC,
         "Compare outputs as ONNX defines them, or as ONNX Runtime computes them with its default optimizations.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from qdqtool.errors import ArgumentError
@@ -10,11 +11,11 @@ from qdqtool.linting.policy import Linter, Policy
 from qdqtool.linting.report import ModelReport, ValidateReport, validate_report
 from qdqtool.linting.workers import lint_files
 from qdqtool.models import targets as _targets
-from qdqtool.models.graph.io.load import load_model
 from qdqtool.models.graph.model import Model
+from qdqtool.models.plugins import parse_plugin_ops
 
 
-def validate_model(
+def validate_model(  # noqa: PLR0913 -- each argument is a keyword of Python code
     path_or_model: str | Path | Model,
     targets: Sequence[str] = ("tensorrt",),
     *,
@@ -22,19 +23,22 @@ def validate_model(
     select: Iterable[str] | None = None,
     ignore: Iterable[str] | None = None,
     parser: bool | None = False,
+    plugin_ops: Sequence[str] = (),
 ) -> ValidateReport:
     """Find every fault of one model for each target.
 
     The file is read without conversion. Weights stay on disk: only scales, zero points and some weights are read.
     The arguments are those of :func:`qdqtool.validate_model`.
     """
-    linter = Linter(_policy(targets, compute_capabilities, select, ignore))
+    linter = Linter(
+        replace(_policy(targets, compute_capabilities, select, ignore), plugin_ops=parse_plugin_ops(plugin_ops))
+    )
     if isinstance(path_or_model, Model):
         if parser:
             raise ArgumentError("parser is True, but the parser reads files only: save the model first")
         return validate_report([linter.model(path_or_model)])
     path = Path(path_or_model)
-    return _judged([path], linter, parser, lambda: [linter.model(load_model(path))])
+    return _judged([path], linter, parser, lambda: [linter.model(linter.load(path))])
 
 
 def validate_files(paths: Iterable[Path], policy: Policy, *, jobs: int | None = 1) -> ValidateReport:
@@ -60,7 +64,7 @@ def _judged(
     # Imported here, so that most runs do not load the modules for engines.
     from qdqtool.engines.build.parser_answer import asked_about
 
-    with asked_about(to_ask, demanded=parser is True) as answer:
+    with asked_about(to_ask, linter.load, demanded=parser is True) as answer:
         return validate_report(
             linter.with_parser(report, answer(path)) if path in to_ask else report
             for path, report in zip(paths, lint(), strict=True)

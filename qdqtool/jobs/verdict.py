@@ -6,6 +6,7 @@ from dataclasses import replace
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.accuracy.checking.worst_output import LOW_SQNR, judge_check
 from qdqtool.engines.build.report import EngineReport, RefusedReport
+from qdqtool.engines.tensorrt.builder import NO_PLUGIN
 from qdqtool.errors import QdqError, human_bytes, plural
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport
@@ -147,6 +148,9 @@ def _of_build(build: EngineReport) -> Iterator[Judgement]:
     if build.lost_nodes:
         detail = f"the model has lost the Q/DQ of {plural(build.lost_nodes, 'node')} since quantize wrote it"
         yield Judgement("engine", "warning", detail)
+    for warning in build.warnings:
+        if warning.startswith(NO_PLUGIN):
+            yield Judgement("engine", "warning", warning, "`--plugins LIB`")
     built = f"{build.backend} {build.version} built it"
     if build.evidence == "none":
         yield Judgement("engine", "warning", f"{built}; it does not show the actual precision")
@@ -166,7 +170,7 @@ def _unasked(reports: Sequence[object]) -> Iterator[Judgement]:
     if any(isinstance(each, EngineReport | RefusedReport) for each in reports):
         return
     for target in _targets(reports):
-        if target.parser not in {None, "asked"}:
+        if target.parser not in {None, "asked", "stopped"}:
             detail = f"{target.target}: neither the parser nor the builder was asked ({target.parser_note})"
             yield Judgement("engine", "warning", detail, "`pip install tensorrt-rtx` installs the parser")
 

@@ -12,6 +12,7 @@ from qdqtool.engines.build.verification import (
     check_gpus,
     check_header,
     check_model,
+    check_plugins,
     check_signature,
     check_version,
 )
@@ -64,11 +65,13 @@ def verify_engine(
         )
     data = manifest_bytes(manifest)
     stored = decode_manifest(data, manifest)
+    plugins = check_plugins(path, stored)
     checks = (
         EngineCheck(name="manifest", status="passed", detail=f"schema version {stored.schema_version}"),
         check_engine(path, stored),
         check_header(path, stored),
         *check_model(Path(model) if model is not None else None, path, stored),
+        *((plugins,) if plugins is not None else ()),
         check_version(stored),
         check_gpus(stored),
         check_signature(data, manifest, Path(public_key) if public_key is not None else None),

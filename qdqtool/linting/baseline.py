@@ -1,7 +1,9 @@
 """Baselines: files of known and accepted findings. Only new findings count, and known findings that got worse."""
 
+import functools
 import operator
 import os
+import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -12,6 +14,8 @@ import msgspec
 from qdqtool.errors import UsageError
 from qdqtool.linting.findings import Extent, Finding
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport, validate_report, with_findings
+from qdqtool.models.graph.index.structure import Neighbourhoods, context, digest
+from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.io.output import check_output, write_output
 from qdqtool.results import encode_plain
 
@@ -19,6 +23,48 @@ SCHEMA_VERSION = 2
 """Since version 2, entries store how bad each finding was. In version 1, a finding that got worse stayed known."""
 
 MAX_BYTES = 1 << 28
+
+
+# Numbered names from exporters, such as onnx::Conv_123, %42, val_7, add_3, or a plain number. One inserted node
+# renumbers all later nodes.
+_COUNTED = re.compile(r"(?:^|(?<=[/.:]))(?:onnx::\w+_|%|(?:val|value|tensor|node|add|mul)_|)\d+(?=$|[/_.:])")
+
+
+class Fingerprints:
+    """Computes the fingerprints and the context of findings, once for each node of a model.
+
+    Attributes:
+        context: Function that describes a node with its producers and consumers in one line.
+    """
+
+    def __init__(self) -> None:
+        self._around = functools.cache(Neighbourhoods().around)
+        self.context = functools.cache(context)
+
+    def of(self, finding: Finding, node: NodeView | None) -> tuple[str, str]:
+        """Return the fingerprint by names, and the fingerprint by structure alone.
+
+        Both depend on the rule, the effect and the value found. If the finding has an extent, its kind replaces the
+        value: :mod:`qdqtool.linting.baseline` compares the numbers. The first fingerprint adds the names of scope, node
+        and tensor. Numbered names from exporters (``onnx::Conv_123``, ``val_7``, ``42``) are replaced by the operators
+        around the node. The second fingerprint adds only these operators. Findings may share both.
+        """
+        value = finding.extent.kind if finding.extent is not None else finding.found or ""
+        salient = (finding.code, finding.effect, value)
+        if node is None:
+            # A finding about the model as a whole has no node, and so no structure.
+            return digest(*salient, finding.tensor or ""), digest(*salient)
+        around = self._around(node)
+        names = (_canonical(name, around) for name in (finding.graph, _name(node), finding.tensor or ""))
+        return digest(*salient, *names), digest(*salient, around)
+
+
+def _name(node: NodeView) -> str:
+    return node.proto.name or next(filter(None, node.proto.output), "")
+
+
+def _canonical(name: str, around: str) -> str:
+    return _COUNTED.sub(f"<{around}>", name)
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

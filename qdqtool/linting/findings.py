@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-ParserStatus = Literal["asked", "absent", "off", "timed out"]
+ParserStatus = Literal["asked", "stopped", "absent", "off", "timed out"]
 """Whether TensorRT's parser was asked about a model."""
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from qdqtool.models.options import OperatorOptions
+from qdqtool.models.plugins import PluginOperator, plugin_ops_option
 from qdqtool.options import SWITCH, choice, comma_separated, file, integer, option, output
 from qdqtool.samples.options import CONSTANT_DATA, DATA, SEVERAL, SHAPES
 
@@ -55,6 +56,7 @@ class ValidateCommand:
         SWITCH,
         section=JUDGED,
     )
+    plugin_ops: tuple[PluginOperator, ...] = plugin_ops_option(JUDGED)
     baseline: Path | None = option(None, "Report only findings that are not in FILE.", file("FILE"), section=COUNTED)
     write_baseline: Path | None = option(
         None, "Store the findings in FILE and exit with 0.", output("FILE"), section=COUNTED

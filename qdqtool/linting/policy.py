@@ -1,9 +1,7 @@
 """The policy of ``validate`` (targets, rules and suppressions), and the linter that applies it to a model."""
 
 import fnmatch
-import functools
 import gc
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -11,59 +9,20 @@ from pathlib import Path
 
 from qdqtool.errors import ArgumentError, ModelError
 from qdqtool.linting import rules
+from qdqtool.linting.baseline import Fingerprints
 from qdqtool.linting.findings import Finding, Severity
 from qdqtool.linting.parser_answer import PARSER_TARGET, ParserAnswer, is_explained
 from qdqtool.linting.report import Ignored, ModelReport, TargetReport, target_report, with_findings
 from qdqtool.linting.rules import Fault, Rule, RuleContext
 from qdqtool.models import targets
-from qdqtool.models.graph.index.structure import Neighbourhoods, context, digest
 from qdqtool.models.graph.index.suppressions import Suppression, read_suppressions
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.metadata import with_plugins
 from qdqtool.models.graph.io.model_file import QUICK_BYTES, describe_file
 from qdqtool.models.graph.model import Model
+from qdqtool.models.plugins import PluginOperator
 from qdqtool.models.targets import Target
-
-# Numbered names from exporters, such as onnx::Conv_123, %42, val_7, add_3, or a plain number. One inserted node
-# renumbers all later nodes.
-_COUNTED = re.compile(r"(?:^|(?<=[/.:]))(?:onnx::\w+_|%|(?:val|value|tensor|node|add|mul)_|)\d+(?=$|[/_.:])")
-
-
-class Fingerprints:
-    """Computes the fingerprints and the context of findings, once for each node of a model.
-
-    Attributes:
-        context: Function that describes a node with its producers and consumers in one line.
-    """
-
-    def __init__(self) -> None:
-        self._around = functools.cache(Neighbourhoods().around)
-        self.context = functools.cache(context)
-
-    def of(self, finding: Finding, node: NodeView | None) -> tuple[str, str]:
-        """Return the fingerprint by names, and the fingerprint by structure alone.
-
-        Both depend on the rule, the effect and the value found. If the finding has an extent, its kind replaces the
-        value: :mod:`qdqtool.linting.baseline` compares the numbers. The first fingerprint adds the names of scope, node
-        and tensor. Numbered names from exporters (``onnx::Conv_123``, ``val_7``, ``42``) are replaced by the operators
-        around the node. The second fingerprint adds only these operators. Findings may share both.
-        """
-        value = finding.extent.kind if finding.extent is not None else finding.found or ""
-        salient = (finding.code, finding.effect, value)
-        if node is None:
-            # A finding about the model as a whole has no node, and so no structure.
-            return digest(*salient, finding.tensor or ""), digest(*salient)
-        around = self._around(node)
-        names = (_canonical(name, around) for name in (finding.graph, _name(node), finding.tensor or ""))
-        return digest(*salient, *names), digest(*salient, around)
-
-
-def _name(node: NodeView) -> str:
-    return node.proto.name or next(filter(None, node.proto.output), "")
-
-
-def _canonical(name: str, around: str) -> str:
-    return _COUNTED.sub(f"<{around}>", name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +41,7 @@ class Policy:
         per_node_ignores: Prefixes whose findings are suppressed, by glob over node names.
         parser: Whether TensorRT's parser is asked too. None asks it if it is installed and the model is not large. The
             job asks the parser, not the linter.
+        plugin_ops: Operators to declare as plugins, besides those in the note of a model.
         folder: The folder to which model paths are relative for globs; None for the working directory.
     """
 
@@ -94,6 +54,7 @@ class Policy:
     per_model_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     per_node_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     parser: bool | None = False
+    plugin_ops: tuple[PluginOperator, ...] = ()
     folder: Path | None = None
 
     def before_move(self, destination: Path) -> "Policy":
@@ -125,9 +86,13 @@ class Linter:
     def file(self, path: Path) -> ModelReport:
         """Return the report of a file. If the file cannot be read, the report has an error instead of findings."""
         try:
-            return self.model(load_model(path))
+            return self.model(self.load(path))
         except ModelError as error:
             return ModelReport(str(path), (), f"{error.message}; {error.hint}" if error.hint else error.message)
+
+    def load(self, path: Path) -> Model:
+        """Read a model, and declare the plugin operators of the policy."""
+        return with_plugins(load_model(path), self._policy.plugin_ops)
 
     def model(self, model: Model) -> ModelReport:
         """Return the report of a model."""
@@ -135,7 +100,7 @@ class Linter:
             return self._report(model)
 
     def _report(self, model: Model) -> ModelReport:
-        context = RuleContext(model)
+        context = RuleContext(with_plugins(model, self._policy.plugin_ops))
         # Rules that need the parser's answer are applied after the parser was asked.
         chosen = tuple(rule for rule in self._rules_for(model.path) if not rule.asks_parser)
         ignored = self._ignored_for(model.path)
@@ -154,7 +119,14 @@ class Linter:
         file = describe_file(model, most_data=QUICK_BYTES)
         repeats = any(each.causes for each in reports)
         coarse = context.per_tensor_weights() if repeats else 0
-        return ModelReport(path, reports, qdq_nodes=len(context.qdq.nodes), file=file, per_tensor_weights=coarse)
+        return ModelReport(
+            path,
+            reports,
+            qdq_nodes=len(context.qdq.nodes),
+            file=file,
+            per_tensor_weights=coarse,
+            plugins=tuple(each.title for each in context.plugins.values()),
+        )
 
     def hears_parser(self, path: Path) -> bool:
         """Whether a target has TensorRT's parser, and a rule that applies to this file uses its answer."""
@@ -186,19 +158,28 @@ class Linter:
                 suppressed=report.suppressed + found.suppressed,
                 lowered=report.lowered + found.lowered,
             )
+            if found.parser == "stopped":
+                word = replace(word, status="stopped", note=found.parser_note)
         return replace(report, parser=word.status, parser_note=word.note, parser_messages=word.messages)
 
     def _from_parser(
         self, path: Path, report: TargetReport, chosen: tuple[Rule, ...], word: ParserAnswer
     ) -> TargetReport:
-        context = RuleContext(load_model(path))
+        context = RuleContext(self.load(path))
         reported = {(each.graph, each.node) for each in report.findings if each.effect == "refused"}
+        places = {fault: fault.node(context.nodes) for fault in word.faults}
+        plugins = [node for node in places.values() if node is not None and context.is_plugin(node)]
         context.parser_faults = tuple(
-            fault for fault in word.faults if not is_explained(fault.node(context.nodes), reported)
+            fault for fault, node in places.items() if node not in plugins and not is_explained(node, reported)
         )
         (target,) = (each for each in self._targets if each.id == PARSER_TARGET)
         quiet = _Quiet.of(read_suppressions(context.view), self._node_ignores)
-        return self._judge(context, target, chosen, quiet, Fingerprints())
+        found = self._judge(context, target, chosen, quiet, Fingerprints())
+        if not plugins:
+            return found
+        # The parser has no library of plugins.
+        note = f"at the plugin {plugins[0].op_type}; it did not parse all nodes behind it"
+        return replace(found, parser="stopped", parser_note=note)
 
     def fixable(self, context: RuleContext) -> Iterator[tuple[Finding, Fault]]:
         """Yield every finding that is not suppressed and has a fix, with its fault, target by target."""

@@ -68,8 +68,9 @@ class TargetReport:
         known: Number of findings that the baseline contains; ``findings`` does not contain them.
         ignored: Rules that are both selected and ignored, for this model or for all models. ``findings`` does not
             contain their findings, only their number is given.
-        parser: Whether TensorRT's parser was asked too: ``asked``, ``absent``, ``off`` or ``timed out``; None for
-            targets without parser. If the parser refuses the model, ``findings`` has QE701.
+        parser: Whether TensorRT's parser was asked too: ``asked``; ``stopped`` at a plugin operator, so that nodes
+            behind it were not parsed; ``absent``, ``off`` or ``timed out``; None for targets without parser. If the
+            parser refuses the model, ``findings`` has QE701.
         parser_note: The version of the parser, or why it was not asked.
         parser_messages: The messages of the parser.
         causes: The causes of findings that repeat, the most frequent first; empty if none repeats.
@@ -106,6 +107,7 @@ class ModelReport:
             model without a file.
         per_tensor_weights: Number of products whose quantized weight has one scale for all channels; 0 if no cause
             repeats. This is no fault, but scales for each channel are more accurate.
+        plugins: The operators that are declared as plugins; nothing inside them is checked.
     """
 
     path: str
@@ -114,6 +116,7 @@ class ModelReport:
     qdq_nodes: int | None = None
     file: ModelFile | None = None
     per_tensor_weights: int = 0
+    plugins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from qdqtool.linting import rules
 from qdqtool.linting.findings import Severity
 from qdqtool.linting.policy import Policy
 from qdqtool.models import targets
+from qdqtool.models.plugins import parse_plugin_ops
 from qdqtool.options import COMMAND_LINE, Option, Values, read
 from qdqtool.registry import suggestion
 from qdqtool.samples.script import split_script
@@ -48,6 +49,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         extend_select: Further prefixes to apply.
         ignore: Prefixes to leave out.
         fail_on: The lowest severity of findings that fail the run.
+        plugin_ops: Operators that the TensorRT of the project has as plugins, as ``DOMAIN::NAME``.
         parser: Whether TensorRT's parser is asked too. None asks it if it is installed and the model is not large.
         baseline: File of known findings, relative to the settings' folder.
         severity: Severity by prefix.
@@ -63,6 +65,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     extend_select: list[str] | None = None
     ignore: list[str] | None = None
     fail_on: FailOn | None = None
+    plugin_ops: list[str] | None = None
     parser: bool | None = None
     baseline: str | None = None
     severity: dict[str, Severity] | None = None
@@ -179,6 +182,7 @@ def settle(given: Config, *, isolated: bool, folder: Path | None = None) -> Sett
         severity=stored.severity or {},
         per_model_ignores={glob: tuple(codes) for glob, codes in (stored.per_model_ignores or {}).items()},
         per_node_ignores={glob: tuple(codes) for glob, codes in (stored.per_node_ignores or {}).items()},
+        plugin_ops=parse_plugin_ops(given.plugin_ops or stored.plugin_ops or ()),
         parser=given.parser if given.parser is not None else stored.parser,
         folder=source.parent if source is not None else None,
     )
@@ -269,5 +273,6 @@ def _check_names(path: Path, config: Config) -> None:
         for target in config.targets or ():
             targets.get(target)
         targets.capabilities(config.sm or ())
-    except ArgumentError as error:
+        parse_plugin_ops(config.plugin_ops or (), "plugin-ops")
+    except (ArgumentError, UsageError) as error:
         raise UsageError(f"{path}: {error.message}", hint=error.hint) from None

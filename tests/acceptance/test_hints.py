@@ -598,6 +598,7 @@ ELSEWHERE = {
     "builds without one": "needs TensorRT without a GPU",
     "leave the option out, or use `--backend tensorrt-rtx`": "needs TensorRT",
     "`qdqtool doctor` lists what works here": "tests/engines/build/test_parser_answer.py has no parser",
+    "if you have a plugin of this name, `--plugins LIB`": "test_parsing_plugins.py loads libraries",
     "`--verbose-log FILE` keeps its log": "the hint of a builder that crashes has it too",
     "`--existing keep`, or another source": "tests/quantization/planning/test_existing_pairs.py refuses to replace",
     "quantizes the whole model again": "tests/quantization/planning/test_existing_pairs.py has the model",

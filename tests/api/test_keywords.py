@@ -9,6 +9,7 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from numpy._core import _multiarray_umath
 
 import qdqtool
 from qdqtool.api import keywords
@@ -24,6 +25,8 @@ from qdqtool.errors import ArgumentError
 from qdqtool.samples.options import MEDIA
 from qdqtool.samples.request import RandomData
 
+LIBRARY = _multiarray_umath.__file__
+"""A shared library that every machine with the tests has."""
 OTHERWISE = {"model", "output_format", "quiet", "verbose", "help", "help_all", "strict"}
 """Parameters of commands that are no options of a function: the model, and how a report is printed."""
 ARGUMENTS = {
@@ -75,6 +78,7 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
             "--high-precision-dtype=fp16", "--weights=qdq", "--external-data=always", "--save-ranges=s.json",
             "--save-plan=p.json", "--min-sqnr=30", "--metric=top-1", "--max-metric-loss=2", "--fallback=int8",
             "--pareto=c.json", "--partial", "--sensitivity=n.json", "--sm=8.9",
+            "--plugin-ops=a::B=same-as-input-0", "--plugin-ops=::C",
         ],
         {
             "samples": 3, "allow_constant_data": True, "calibration_cache": "r.json", "force": True,
@@ -87,6 +91,7 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
             "weights": "qdq", "external_data": "always", "save_ranges": Path("s.json"), "save_plan": "p.json",
             "min_sqnr": 30, "metric": "top-1", "max_metric_loss": np.float64(2), "fallback": "int8",
             "pareto": "c.json", "partial": True, "sensitivity": "n.json",
+            "plugin_ops": ["a::B=same-as-input-0", "::C"],
         },
     ),
     "check": (
@@ -94,12 +99,13 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
             "--allow-constant-data", "--seed=4", "--samples=2", "--input-shapes=x:1x3", "--input-values=sr:[16000,2]",
             "--outputs=o.npz", "--save-outputs=s.npz", "--metric=top-1", "--profile=deployed", "--min-sqnr=1",
             "--min-cosine=0.5", "--min-agreement=0.6", "--max-steps=3", "--max-weight-steps=inf", "--max-metric-loss=9",
+            "--plugin-ops=a::B",
         ],
         {
             "allow_constant_data": True, "seed": 4, "samples": np.int64(2), "input_shapes": {"x": (1, 3)},
             "input_values": {"sr": [16000, 2]}, "outputs": "o.npz", "save_outputs": "s.npz", "metric": "top-1",
             "profile": "deployed", "min_sqnr": 1, "min_cosine": 0.5, "min_agreement": 0.6, "max_steps": 3,
-            "max_weight_steps": float("inf"), "max_metric_loss": 9,
+            "max_weight_steps": float("inf"), "max_metric_loss": 9, "plugin_ops": ["a::B"],
         },
     ),
     "insert": (
@@ -118,7 +124,7 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
             "--mem-pool-size=workspace:1G", "--timing-cache-file=t", "--error-on-timing-cache-miss", "--refit",
             "--strip-weights", "--version-compatible", "--exclude-lean-runtime", "--weight-streaming",
             "--require-precision=int8>=95%", "--locked=l.json", "--sign=k", "--export-layer-info=i", "--verbose-log=v",
-            "--skip-validate", "--timeout=7",
+            "--skip-validate", "--timeout=7", "--plugin-ops=a::B", f"--plugins={LIBRARY}",
         ],
         {
             "min_shapes": {"x": (1, 3)}, "opt_shapes": {"x": (2, 3)}, "max_shapes": {"x": (3, 3)},
@@ -129,12 +135,13 @@ CASES: dict[str, tuple[list[str], dict[str, Any]]] = {
             "refit": True, "strip_weights": True, "version_compatible": True, "exclude_lean_runtime": True,
             "weight_streaming": True, "require_precision": ["int8>=95%"], "locked": "l.json", "sign": "k",
             "export_layer_info": "i", "verbose_log": "v", "skip_validate": True, "timeout": 7,
+            "plugin_ops": ["a::B"], "plugins": [LIBRARY],
         },
     ),
 }  # fmt: skip
 _NOT_CONVERT = {
     "quantize": {"partial", "save_ranges", "save_plan"},
-    "build": {"input_shapes", "input_values", "calib_data", "skip_validate"},
+    "build": {"input_shapes", "input_values", "calib_data", "skip_validate", "plugin_ops"},
 }
 
 
@@ -276,6 +283,8 @@ def test_every_keyword_gives_what_the_option_gives(monkeypatch: pytest.MonkeyPat
         }
         # tests/acceptance/test_custom_operators.py has those of operators, which no job gets
         of_others |= {"blame", "calibration_cache", "force", "ort_custom_ops", "stand_in"}
+        # Only a library with a certain function can be stored: tests/engines/tensorrt/test_deployment.py.
+        of_others |= {"serialize_plugins"}
         assert missing <= {*of_others, *MEDIA}
     positional, named = POSITIONAL[name]
     by_words = caught(monkeypatch, job, lambda: from_command_line(name, [*words, *options]))
@@ -353,3 +362,11 @@ def test_further_profiles_are_a_list_of_shapes(monkeypatch: pytest.MonkeyPatch):
     assert of_options(by_keywords) == of_options(by_words)
     with pytest.raises(ArgumentError, match="profiles has no shapes 'opt_shape'; did you mean 'opt_shapes'"):
         qdqtool.build_engine("m.onnx", "o.engine", profiles=[{"opt_shape": {"x": [1, 3]}}])
+
+
+def test_libraries_are_a_list_of_paths():
+    for wrong in (LIBRARY, 7):
+        with pytest.raises(ArgumentError, match="it must be a list of paths"):
+            qdqtool.build_engine("m.onnx", "e.engine", plugins=wrong)
+    with pytest.raises(ArgumentError, match="plugins is 7; it must be a path"):
+        qdqtool.build_engine("m.onnx", "e.engine", plugins=[LIBRARY, 7])

@@ -85,6 +85,7 @@ def test_what_is_commented_out_is_legal_with_a_value():
         ("timing-cache-file = 'f'", "timing-cache-file is allowed on the command line only"),
         ("ort-custom-ops = ['lib.so']", "ort-custom-ops is allowed on the command line only"),
         ("stand_in = 'f.onnx'", "stand_in is allowed on the command line only"),
+        ("plugins = ['evil.so']", "plugins is allowed on the command line only"),
     ],
 )
 def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, text: str, said: str):

@@ -7,6 +7,7 @@ import pytest
 from qdqtool.errors import UsageError
 from qdqtool.linting.policy import Policy
 from qdqtool.linting.settings import Config, find_config, read_config, settle
+from qdqtool.models.plugins import PluginOperator
 
 
 def write(path: Path, text: str) -> Path:
@@ -21,6 +22,7 @@ select = ["QS", "QP"]
 extend-select = ["QL301"]
 ignore = ["QS002"]
 fail-on = "warning"
+plugin-ops = ["acme::Swirl=same-as-input-0"]
 parser = true
 baseline = "known.json"
 [severity]
@@ -43,6 +45,7 @@ def test_every_setting_arrives(tmp_path: Path):
         select=("QS", "QP"),
         extend_select=("QL301",),
         ignore=("QS002",),
+        plugin_ops=(PluginOperator("acme", "Swirl", 0),),
         parser=True,
         severity={"QL": "warning"},
         per_model_ignores={"legacy/*.onnx": ("QL",)},
@@ -93,6 +96,9 @@ def test_the_nearest_file_counts(tmp_path: Path):
         ('[severity]\nQL = "off"', "Invalid enum value 'off'"),
         ('[severity]\nQX = "info"', "'QX' is neither"),
         ('[per-node-ignores]\n"*" = ["QX"]', "'QX' is neither"),
+        ('plugin-ops = ["Swirl"]', "plugin-ops 'Swirl' does not name an operator"),
+        # Settings load no library.
+        ('plugins = ["evil.so"]', "unknown setting 'plugins'"),
         ("a = ", "not valid TOML"),
         ("a = " + "[" * 5000, "not valid TOML"),
     ],

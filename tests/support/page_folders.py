@@ -19,6 +19,7 @@ from support.engine_models import FP8, ROWS, Net
 from support.networks import Network
 from support.paths import ROOT
 from support.pictures import picture, save_picture
+from support.plugin_models import swirl_model
 from support.sounds import noise, save_sound, sound_net
 from support.texts import save_lines, save_tokenizer, text_net
 
@@ -122,6 +123,12 @@ def check(folder: Path) -> None:
     copy_rows(SAMPLES / "char_lm/test.npz", folder / "text.npz", 32)
     for name in ("before.onnx", "after.onnx"):
         shutil.copy(folder / "model.onnx", folder / name)
+
+
+def swirls(folder: Path) -> None:
+    onnx.save(swirl_model(stand_in=False), folder / "detector.onnx")
+    onnx.save(swirl_model(), folder / "model.onnx")
+    np.savez(folder / "images.npz", x=np.random.default_rng(0).normal(size=(16, 3, 8, 8)).astype(np.float32))
 
 
 def two_models(folder: Path) -> None:
@@ -281,6 +288,9 @@ FOLDERS: Mapping[str, Folder] = {
     "docs/how-to/custom-operators.md": Folder(make=custom_operators),
     "docs/how-to/half-precision.md": Folder(COMMON, build, builds=True),
     "docs/how-to/jetson.md": Folder(COMMON),
+    "docs/how-to/plugins.md": Folder(
+        {}, swirls, not_run={"qdqtool build model.int8.onnx -o model.engine --backend tensorrt": NO_GPU}, builds=True
+    ),
     "docs/how-to/quantize.md": Folder(COMMON, quantize, builds=True),
     "docs/how-to/validate.md": Folder(
         {"float.onnx": DIGITS / "model.onnx", **DATA}, validate, {"node": onnx.NodeProto()}, builds=True

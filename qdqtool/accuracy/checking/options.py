@@ -8,6 +8,7 @@ from qdqtool.accuracy.task_metrics.measure import RequestedMetric
 from qdqtool.accuracy.task_metrics.request import MetricRequest
 from qdqtool.errors import UsageError
 from qdqtool.models.options import Profile
+from qdqtool.models.plugins import PluginOperator
 from qdqtool.options import Speech, Values, build
 from qdqtool.samples.options import require_data
 from qdqtool.samples.request import DataRequest, data_request
@@ -26,6 +27,7 @@ class CheckOptions:
         save_outputs: File for the reference's outputs, in the layout of ``outputs``.
         metric: The task metric: ``NAME`` or ``NAME:OUTPUT`` of :mod:`qdqtool.accuracy.task_metrics.metrics`,
             ``SCRIPT.py:func``, or a function of outputs and labels (``docs/how-to/check.md``).
+        plugin_ops: Operators that TensorRT runs as plugins, besides those in the note of the model.
     """
 
     gates: Gates = field(default_factory=Gates)
@@ -34,6 +36,7 @@ class CheckOptions:
     engine: Path | None = None
     save_outputs: Path | None = None
     metric: MetricRequest | None = None
+    plugin_ops: tuple[PluginOperator, ...] = ()
 
     def validate(self, metric: RequestedMetric | None, *, has_baseline: bool, has_data: bool) -> None:
         """Check that the options fit each other and the data.

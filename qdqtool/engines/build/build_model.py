@@ -11,9 +11,13 @@ from qdqtool.engines.report import InputProfile
 from qdqtool.engines.tensorrt.shape_values import measure_values, resolve_values
 from qdqtool.errors import UsageError
 from qdqtool.models.graph.index.growth import require_bounded
+from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.metadata import with_plugins
 from qdqtool.models.graph.io.save import save_model
 from qdqtool.models.graph.model import Model, Transformed
+from qdqtool.models.graph.scope import function_path
+from qdqtool.models.plugins import stand_in_paths
 from qdqtool.models.report import Specialized
 from qdqtool.models.scratch import ScratchFolder
 from qdqtool.models.transforms.specialize import require_fitting, specialize
@@ -52,6 +56,7 @@ class ModelToBuild:
 @contextmanager
 def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild]:
     """Choose the shapes of a model; a specialized model is kept in a temporary folder until the block ends."""
+    model = with_plugins(model, options.plugin_ops)
     for shapes, _ in options.profiles():
         check_shapes(model.proto, shapes)
     fixed, constants = options.shapes.fixed, options.input_values
@@ -64,11 +69,24 @@ def model_to_build(model: Model, options: BuildOptions) -> Iterator[ModelToBuild
     tried = {each.name: each.opt for each in profiles if not each.profile and 0 not in each.opt}
     require_fitting(model, {**fixed, **tried})
     measured = measure_values(feeds) if feeds is not None else ()
-    if special.report is None:
+    read = _without_stand_ins(special.model) if options.deployment.plugins else special.model
+    if read is model:
         yield ModelToBuild(model, model, None, profiles, values, measured)
         return
-    with stored(special.model) as file:
+    with stored(read) as file:
         yield ModelToBuild(special.model, file, special.report, profiles, values, measured)
+
+
+def _without_stand_ins(model: Model) -> Model:
+    """Return the model without the local functions that plugins replace: TensorRT prefers a function to a plugin."""
+    paths = stand_in_paths(model.proto)
+    kept = [each for each in model.proto.functions if function_path(each) not in paths]
+    if len(kept) == len(model.proto.functions):
+        return model
+    result = model.fork(copy_model(model.proto))
+    del result.proto.functions[:]
+    result.proto.functions.extend(kept)
+    return result
 
 
 def _resolve(

@@ -67,6 +67,7 @@ class Manifest:
         profiles: Shapes that the engine accepts for dynamic inputs.
         shape_values: Values that the engine accepts for inputs that decide shapes.
         options: Deployment options that were given, by name; None in manifests that are older than these options.
+        plugin_operators: The operators that are declared as plugins; ``options`` has the libraries.
         timing_cache: The timing cache after the build; None if none was requested.
         skipped: Steps that were skipped at the user's request.
         evidence: The source of the actual types of nodes.
@@ -91,6 +92,7 @@ class Manifest:
     profiles: tuple[InputProfile, ...] = ()
     shape_values: tuple[InputProfile, ...] = ()
     options: dict[str, OptionValue] | None = None
+    plugin_operators: tuple[str, ...] = ()
     timing_cache: StoredFile | None = None
     skipped: tuple[str, ...] = ()
     evidence: Evidence
@@ -149,6 +151,7 @@ def describe_build(
         profiles=report.profiles,
         shape_values=report.shape_values,
         options=report.options,
+        plugin_operators=report.plugin_operators,
         timing_cache=_describe_cache(str(report.options.get("timing_cache_file")), timing_cache),
         skipped=report.skipped,
         evidence=report.evidence,

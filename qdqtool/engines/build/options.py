@@ -10,6 +10,7 @@ from qdqtool.engines.tensorrt.deployment import DeploymentOptions
 from qdqtool.engines.tensorrt.gpus import parse
 from qdqtool.engines.tensorrt.shape_values import ShapeValues
 from qdqtool.errors import UsageError
+from qdqtool.models.plugins import PluginOperator
 from qdqtool.options import Values, build
 from qdqtool.samples.request import FileData
 
@@ -48,6 +49,7 @@ class BuildOptions:
         compute_capabilities: Targets such as ``8.6``; empty for the backend's default.
         timeout: Time limit for parsing and building together, in seconds.
         skip_validate: Build without the validate gate; the report records this.
+        plugin_ops: Operators that TensorRT runs as plugins, besides those in the note of the model.
         require_precision: Gates on the share of nodes that run as planned. If a gate is missed, no engine is written.
         locked: Manifest of an earlier build with the same model, options and product; None for a build that is not
             locked.
@@ -65,6 +67,7 @@ class BuildOptions:
     compute_capabilities: tuple[str, ...] = ()
     timeout: float = DEFAULT_TIMEOUT
     skip_validate: bool = False
+    plugin_ops: tuple[PluginOperator, ...] = ()
     require_precision: tuple[PrecisionGate, ...] = ()
     locked: Path | None = None
     sign_key: Path | None = None

@@ -17,6 +17,9 @@ from qdqtool.errors import CapabilityError, ModelError
 from qdqtool.linting.parser_answer import PARSER_TARGET, ParserAnswer, ParserFault
 from qdqtool.models.graph.io.external import model_bytes
 from qdqtool.models.graph.io.load import load_model
+from qdqtool.models.graph.io.metadata import read_metadata
+from qdqtool.models.graph.model import Model
+from qdqtool.models.plugins import KEY as PLUGIN_KEY
 from qdqtool.samples.input_shapes import spell_shapes, spell_value_options, spell_values
 
 
@@ -45,12 +48,16 @@ def _options(options: BuildOptions) -> Iterator[str]:
             yield from (f"--{kind}-shapes", spell_shapes(sizes))
         for name, given in numbers.items():
             yield from (f"--{kind}-shape-values", f"{name}:{spell_values(given)}")
+    for each in options.plugin_ops:
+        yield from ("--plugin-ops", str(each))
     yield from _deployment(options.deployment)
 
 
 def _deployment(options: DeploymentOptions) -> Iterator[str]:
     # The timing cache is left out: it changes which kernels are measured, but not whether a model is refused.
-    yield from (spelled(name) for name in FLAGS if getattr(options, name))
+    yield from (spelled(name) for name in (*FLAGS, "serialize_plugins") if getattr(options, name))
+    for library in options.plugins:
+        yield from ("--plugins", str(library))
     if options.builder_optimization_level is not None:
         yield from (spelled("builder_optimization_level"), str(options.builder_optimization_level))
     if options.mem_pool_size:
@@ -72,11 +79,14 @@ _WITHOUT = "without --parser only the rules are checked"
 
 
 @contextlib.contextmanager
-def asked_about(paths: Iterable[Path], *, demanded: bool) -> Iterator[Callable[[Path], ParserAnswer]]:
+def asked_about(
+    paths: Iterable[Path], load: Callable[[Path], Model] = load_model, *, demanded: bool
+) -> Iterator[Callable[[Path], ParserAnswer]]:
     """Parse files one after another in one warm child process; yield a function that waits for the answer on a file.
 
     Args:
         paths: The files.
+        load: Reads a model.
         demanded: Whether to parse models of any size, and to raise an error without a parser.
     """
     builder = backends.get(PARSER_TARGET)
@@ -91,7 +101,7 @@ def asked_about(paths: Iterable[Path], *, demanded: bool) -> Iterator[Callable[[
     pool = ThreadPoolExecutor(1, "parser")
     try:
         words: dict[Path, Future[ParserAnswer]] = {
-            path: pool.submit(_ask, builder, process, path, demanded) for path in dict.fromkeys(paths)
+            path: pool.submit(_ask, builder, process, path, load, demanded) for path in dict.fromkeys(paths)
         }
         yield lambda path: _demand(words[path].result()) if demanded else words[path].result()
     finally:
@@ -105,19 +115,23 @@ def _demand(word: ParserAnswer) -> ParserAnswer:
     return word
 
 
-def _ask(builder: TensorRT, process: ParserProcess, path: Path, demanded: bool) -> ParserAnswer:
+def _ask(
+    builder: TensorRT, process: ParserProcess, path: Path, load: Callable[[Path], Model], demanded: bool
+) -> ParserAnswer:
+    plugins = ""
     try:
         size = path.stat().st_size
         if size <= MOST_BYTES or demanded:
             # This must run before the parser opens the file: it refuses external data outside the folder, which the
             # parser would read.
-            size = model_bytes(load_model(path))
+            model = load(path)
+            size, plugins = model_bytes(model), read_metadata(model, PLUGIN_KEY) or ""
     except (ModelError, OSError):
         return ParserAnswer(status="off", note="the model cannot be read")
     if size > MOST_BYTES and not demanded:
         return ParserAnswer(status="off", note=f"{size / 1e9:.1f} GB; --parser runs it anyway")
     try:
-        return _word(builder, path, process.ask(path))
+        return _word(builder, path, process.ask(path, plugins))
     except OSError as error:
         return ParserAnswer(status="absent", note=f"no process can be started for it: {error.strerror}")
 

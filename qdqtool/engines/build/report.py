@@ -199,6 +199,7 @@ class EngineReport(Report):
         signature: The signature of the manifest; None if none was requested.
         locked: The comparison with the manifest that locked the build; None without such a manifest.
         layer_info: The layer file; None if none was requested.
+        plugin_operators: The operators that are declared as plugins.
         lost_nodes: Number of nodes that ``quantize`` quantized and that are not quantized in this model any more.
     """
 
@@ -232,6 +233,7 @@ class EngineReport(Report):
     model_file: ModelFile | None = None
     lost_nodes: int = 0
     work: Work | None = None
+    plugin_operators: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,8 +83,8 @@ class EngineCheck:
     """One check of an engine.
 
     Attributes:
-        name: The check: ``manifest``, ``engine``, ``header``, ``model``, ``external-data``, ``version``, ``gpu`` or
-            ``signature``.
+        name: The check: ``manifest``, ``engine``, ``header``, ``model``, ``external-data``, ``plugins``, ``version``,
+            ``gpu`` or ``signature``.
         status: ``passed``, ``failed``, or ``not-possible`` on this machine or with these files.
         detail: What was found and expected, or why the check was not possible.
     """
@@ -147,6 +147,22 @@ def check_model(model: Path | None, engine: Path, stored: Manifest) -> tuple[Eng
         return (checked, other) if stored.model.external_data else (checked,)
     data = _external_data(file, stored)
     return (checked, data) if data is not None else (checked,)
+
+
+def check_plugins(engine: Path, stored: Manifest) -> EngineCheck | None:
+    """Check the libraries of plugins beside the engine; return None for an engine that was built without any."""
+    wanted = (stored.options or {}).get("plugins")
+    if not isinstance(wanted, dict):
+        return None
+    # As for a model, the name cannot lead to another place.
+    files = {name: engine.parent / Path(name).name for name in wanted}
+    absent = [name for name, file in files.items() if not file.is_file()]
+    if absent:
+        return _impossible("plugins", f"{', '.join(absent)} is not in the folder of the engine")
+    changed = [name for name, file in files.items() if fingerprint(file).sha256 != wanted[name]]
+    if changed:
+        return _failed("plugins", f"{', '.join(changed)} differs from the library that the engine was built with")
+    return _passed("plugins", f"{plural(len(files), 'library')}, sha256 equal")
 
 
 def check_version(stored: Manifest) -> EngineCheck:

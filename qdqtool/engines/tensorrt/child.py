@@ -21,6 +21,7 @@ from qdqtool.engines.tensorrt.parsing import (
     TensorRTModule,
     errors_of,
     lacking_option,
+    load_plugins,
     new_network,
     set_options,
     survey,
@@ -190,17 +191,23 @@ class _Build:
             path = Path(self._request["model"])
             self._result.put(further=survey(self._trt, builder, self._log.logger, path, errors[0], _SURVEY_SECONDS))
             return None
-        for index in range(network.num_layers):
-            layer = network.get_layer(index)
+        layers = [network.get_layer(index) for index in range(network.num_layers)]
+        self._result.put(plugin_layers=sum(layer.type.name.startswith("PLUGIN") for layer in layers))
+        for layer in layers:
             if _UNSAFE.search(layer.name + layer.metadata):
                 layer.name, layer.metadata = plain_name(layer.name), plain_name(layer.metadata)
         return network
 
     def _configure(self, builder: "tensorrt.Builder") -> "tensorrt.IBuilderConfig | None":
+        options, problems = self._request["options"], self._log.problems
+        failed = load_plugins(self._trt, builder, self._log.logger, options, problems)
+        if failed is not None:
+            self._result.put(problem="plugin", option=failed[0], message=failed[1])
+            return None
         config = builder.create_builder_config()
         # With LAYER_NAMES_ONLY and NONE the builder prints no layer dump.
         config.profiling_verbosity = self._trt.ProfilingVerbosity.DETAILED
-        refused = set_options(self._trt, config, self._request["options"], self._log.problems)
+        refused = set_options(self._trt, config, options, problems)
         if refused is not None:
             self._result.put(problem="option", option=refused[0], message=refused[1])
             return None

@@ -1,13 +1,16 @@
 """Options of a build that decide how an engine is deployed, named as in trtexec."""
 
+import hashlib
+import platform
 import re
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from qdqtool.errors import UsageError
-from qdqtool.options import Kind, integer, option, output
+from qdqtool.options import Kind, file, integer, option, output
 from qdqtool.registry import suggestion
 
 POOLS: Mapping[str, str] = {"workspace": "WORKSPACE", "tacticSharedMem": "TACTIC_SHARED_MEMORY"}
@@ -25,8 +28,9 @@ FLAGS: Mapping[str, str] = {
 """Attributes of :class:`DeploymentOptions` with their members of BuilderFlag, in the order in which they are set:
 TensorRT accepts EXCLUDE_LEAN_RUNTIME only after VERSION_COMPATIBLE."""
 
-OptionValue = bool | int | str | dict[str, int]
-"""The value of a deployment option in reports and manifests: a flag, the level, a file name, or bytes by pool."""
+OptionValue = bool | int | str | dict[str, int | str]
+"""The value of a deployment option in reports and manifests: a flag, the level, a file name, bytes by pool, or the
+SHA-256 of each library."""
 
 _POOL_SYNTAX = "write it as workspace:1G, with B, K, M or G; a number without a unit is in MiB"
 _UNITS = {"B": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
@@ -73,6 +77,42 @@ _SIZES = Kind(
 
 
 _option = partial(option, section=DEPLOYMENT)
+_LIBRARIES = replace(
+    file("LIB", keyword="Sequence[FileName]"), is_repeated=True, take=lambda given: tuple(map(Path, given))
+)
+_MACHINES: Mapping[str, int] = {"x86_64": 62, "aarch64": 183}
+"""Values of ``e_machine`` in ELF files, by the name of the processor."""
+_CREATORS = re.compile(rb"\0get(?:Plugin)?Creators\0")
+"""Matches the function that a library must export to be loaded by TensorRT's registry, in its table of names."""
+
+
+def _check_library(path: Path) -> None:
+    """Check that a file is a shared library for this machine.
+
+    Raises:
+        UsageError: It does not exist, is no library, or is one for another processor.
+    """
+    try:
+        with path.open("rb") as content:
+            head = content.read(20)
+    except OSError as error:
+        raise UsageError(f"plugin library {path} cannot be read: {error.strerror}") from None
+    if sys.platform != "linux":
+        return
+    if head[:4] != b"\x7fELF" or len(head) < 20 or head[16:18] != b"\x03\0":
+        raise UsageError(f"plugin library {path} is not a shared library", hint="give the .so file of the plugins")
+    machine, here = int.from_bytes(head[18:20], "little"), platform.machine()
+    if machine != _MACHINES.get(here, machine):
+        other = next((name for name, number in _MACHINES.items() if number == machine), f"machine {machine}")
+        raise UsageError(
+            f"plugin library {path} is for {other}, and this machine is {here}",
+            hint="build the library for this machine, and the engine on the machine that runs it",
+        )
+
+
+def is_dynamic(library: Path) -> bool:
+    """Return whether the registry of TensorRT can load a library; other libraries register their plugins themselves."""
+    return _CREATORS.search(library.read_bytes()) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +130,8 @@ class DeploymentOptions:
         version_compatible: Build an engine that later releases of the same major version can run too.
         exclude_lean_runtime: Leave the lean runtime out of a version-compatible engine.
         weight_streaming: Build an engine whose weights may stay in host memory.
+        plugins: Libraries of plugins, which only the process that builds loads.
+        serialize_plugins: Store these libraries in the engine.
 
     Raises:
         UsageError: A value is illegal, or an option needs another option.
@@ -124,6 +166,15 @@ class DeploymentOptions:
         "Build an engine whose weights may stay in host memory.",
         flags=("--weight-streaming", "--allow-weight-streaming"),
     )
+    plugins: tuple[Path, ...] = _option(
+        (),
+        "Load this library of TensorRT plugins for the build; repeatable. Not yet tested with plugins that run: that "
+        "needs a GPU (`qdqtool explain plugins`).",
+        _LIBRARIES,
+    )
+    serialize_plugins: bool = _option(
+        False, "Store the libraries of --plugins in the engine, which then brings its plugins."
+    )
 
     def __post_init__(self) -> None:
         if self.builder_optimization_level is not None and self.builder_optimization_level < 0:
@@ -136,6 +187,15 @@ class DeploymentOptions:
             )
         if self.error_on_timing_cache_miss and self.timing_cache_file is None:
             raise UsageError("--error-on-timing-cache-miss needs a timing cache", hint="add `--timing-cache-file FILE`")
+        for library in self.plugins:
+            _check_library(library)
+            if self.serialize_plugins and not is_dynamic(library):
+                raise UsageError(
+                    f"--serialize-plugins cannot store {library}: it does not export getCreators",
+                    hint="TensorRT loads a stored library by this function; build the library with it",
+                )
+        if self.serialize_plugins and not self.plugins:
+            raise UsageError("--serialize-plugins stores the libraries of --plugins, and none is given")
 
     def without(self, idle: Collection[str]) -> "DeploymentOptions":
         """Return these options, without the timing cache if ``idle`` contains ``--timing-cache-file``."""
@@ -156,6 +216,10 @@ class DeploymentOptions:
             found["mem_pool_size"] = dict(sorted(self.mem_pool_size.items()))
         if self.timing_cache_file is not None:
             found["timing_cache_file"] = self.timing_cache_file.name
+        if self.plugins:
+            found["plugins"] = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in self.plugins}
+        if self.serialize_plugins:
+            found["serialize_plugins"] = True
         return dict(sorted(found.items()))
 
 

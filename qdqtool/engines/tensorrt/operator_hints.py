@@ -29,7 +29,9 @@ _TRAINING = frozenset(
 )
 _NO_TENSORS = ("Sequence", "Optional", "String", "Regex", "TfIdf", "SplitToSequence", "ConcatFromSequence", "Image")
 
-_ANY = "export the model without it, or run that part outside the engine"
+PLUGIN_HINT = "if you have a plugin of this name, `--plugins LIB` loads it and `--plugin-ops DOMAIN::NAME` declares it"
+"""The hint that names the options for plugins."""
+_ANY = f"export the model without it, or run that part outside the engine; {PLUGIN_HINT}"
 _NORMALIZE_HINT = "`qdqtool normalize MODEL -o OUT.onnx` writes it as QuantizeLinear and DequantizeLinear"
 _KINDS: tuple[tuple[tuple[str, ...], frozenset[str], str], ...] = (
     (_NORMALIZED, _QONNX, _NORMALIZE_HINT),

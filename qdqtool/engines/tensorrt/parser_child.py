@@ -1,8 +1,9 @@
 """The child process that only parses models: it reads requests and writes answers, one line of JSON each.
 
 Run as ``python -m qdqtool.engines.tensorrt.parser_child MODULE``. The first line that it writes has the version of the
-module, or the reason why the module cannot be loaded. A request has the ``model``, and in ``seconds`` the time limit
-for the search for further refused nodes. Each result is written at once, since the parser may crash at any time:
+module, or the reason why the module cannot be loaded. A request has the ``model``, in ``seconds`` the time limit for
+the search for further refused nodes, and in ``plugins`` the note of the plugin operators. Each result is written at
+once, since the parser may crash at any time:
 ``errors`` of the first parse, then ``further`` errors; the last line of an answer has ``done``. The process ends when
 its standard input ends.
 """
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from qdqtool.engines.tensorrt.parsing import TensorRTModule, errors_of, new_network, survey
+from qdqtool.engines.tensorrt.refused_nodes import without_plugins
 
 if TYPE_CHECKING:
     import tensorrt
@@ -40,11 +42,16 @@ def main(module: str) -> None:
         path = Path(request["model"])
         network = new_network(trt, builder)
         parser = trt.OnnxParser(network, log)
+        plain = without_plugins(path, request["plugins"]) if request["plugins"] else None
         # External data is found only with a path. As str, its name would have to be UTF-8; pybind11 takes bytes too.
-        errors = [] if parser.parse_from_file(os.fsencode(path)) else errors_of(parser)  # type: ignore[arg-type]
+        parsed = parser.parse_from_file(os.fsencode(path)) if plain is None else parser.parse(plain, str(path))  # type: ignore[arg-type]
+        errors = [] if parsed else errors_of(parser)
         _say(answers, errors=errors)
         if errors:
-            _say(answers, further=survey(trt, builder, log, path, errors[0], request["seconds"]))
+            _say(
+                answers,
+                further=survey(trt, builder, log, path, errors[0], request["seconds"], plugins=request["plugins"]),
+            )
         _say(answers, done=True)
 
 

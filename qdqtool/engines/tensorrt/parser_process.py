@@ -55,8 +55,13 @@ class ParserProcess:
         # A thread reads, since not every system can wait for a pipe with a time limit.
         threading.Thread(target=_forward, args=(self._child.stdout, self._lines), daemon=True).start()
 
-    def ask(self, path: Path) -> Parsed:
-        """Parse a model; the caller has checked that its external data is in its folder."""
+    def ask(self, path: Path, plugins: str = "") -> Parsed:
+        """Parse a model; the caller has checked that its external data is in its folder.
+
+        Args:
+            path: The file.
+            plugins: The note of its plugin operators; empty without plugins.
+        """
         if self._is_over:
             return Parsed("absent", {}, "its process was stopped")
         self.start()
@@ -68,7 +73,7 @@ class ParserProcess:
             if "problem" in self._version:
                 return Parsed("absent", {}, self._version["problem"])
             facts |= self._version
-            self._send({"model": str(path.resolve()), "seconds": self._further})
+            self._send({"model": str(path.resolve()), "seconds": self._further, "plugins": plugins})
             for answer in self._answers(deadline):
                 facts |= answer
                 if answer.get("done"):

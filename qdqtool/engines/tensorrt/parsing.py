@@ -7,22 +7,15 @@ TensorRT is imported only in child processes, and may not be installed. So these
 ``tests/engines/tensorrt/test_parsing_product.py`` checks the code of the child processes against each release.
 """
 
-import time
-from collections.abc import Callable, Iterator
+import ctypes
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypedDict
+
+from qdqtool.engines.tensorrt.refused_nodes import further_refusals
 
 if TYPE_CHECKING:
     import tensorrt
     import tensorrt_rtx
-
-# Every round serializes and parses the whole model (0.03 s for 24 MB).
-_MAX_NODES = 64
-# Larger models are not searched, since every round has a serialized copy with all inline weights in memory.
-_MAX_BYTES = 1 << 29
-
-Parse = Callable[[bytes, str], dict[str, Any] | None]
-"""Parses a serialized model, given the path of its file; returns the error, or None if the model is accepted."""
 
 
 class TensorRTModule(Protocol):
@@ -71,15 +64,17 @@ def errors_of(parser: "tensorrt.OnnxParser") -> list[dict[str, Any]]:
     return [_error(parser.get_error(index)) for index in range(parser.num_errors)] or [_NO_WORDS]
 
 
-def survey(
+def survey(  # noqa: PLR0913 -- what one parse needs
     trt: TensorRTModule,
     builder: "tensorrt.Builder",
     log: "tensorrt.ILogger",
     path: Path,
     first: dict[str, Any],
     seconds: float,
+    *,
+    plugins: str = "",
 ) -> list[dict[str, Any]]:
-    """Return the errors of further nodes that the parser refuses."""
+    """Return the errors of further nodes that the parser refuses; ``plugins`` is the note of the plugin operators."""
 
     def parse(model: bytes, source: str) -> dict[str, Any] | None:
         # The variable keeps the network alive, which the parser does not do.
@@ -87,7 +82,7 @@ def survey(
         parser = trt.OnnxParser(network, log)
         return None if parser.parse(model, source) or not parser.num_errors else _error(parser.get_error(0))
 
-    return list(further_refusals(path, first, parse, seconds))
+    return list(further_refusals(path, first, parse, seconds, plugins))
 
 
 _NO_WORDS: dict[str, Any] = {"message": "", "function": "", "node": -1, "name": "", "operator": "", "calls": []}
@@ -116,12 +111,16 @@ class Options(TypedDict):
         level: The optimization level; None for the default.
         pools: Member of MemoryPoolType, and bytes, by the name of the pool.
         timing_cache: A file; None without a timing cache.
+        plugins: Paths of libraries of plugins, each with whether TensorRT's registry can load it.
+        serialize: Whether the engine contains these libraries.
     """
 
     flags: dict[str, str]
     level: int | None
     pools: dict[str, tuple[str, int]]
     timing_cache: str | None
+    plugins: dict[str, bool]
+    serialize: bool
 
 
 def lacking_option(trt: TensorRTModule, wanted: Options) -> tuple[str, str] | None:
@@ -138,6 +137,35 @@ def lacking_option(trt: TensorRTModule, wanted: Options) -> tuple[str, str] | No
     for option, name in attributes:
         if not hasattr(trt.IBuilderConfig, name):
             return option, f"IBuilderConfig.{name}"
+    return None
+
+
+def load_plugins(
+    trt: TensorRTModule,
+    builder: "tensorrt.Builder",
+    log: "tensorrt.ILogger",
+    wanted: Options,
+    problems: list[str],
+) -> tuple[str, str] | None:
+    """Load the plugins of TensorRT and the wanted libraries; return the first library that fails, and why, or None.
+
+    Like trtexec, this loads a library in one of two ways (``--dynamicPlugins`` and ``--staticPlugins``): by the
+    registry, which asks it for its plugins; or as any library, whose plugins then register themselves.
+    """
+    # TensorRT has this function in a library of its own, and the stubs have no functions of the module.
+    register = getattr(trt, "init_libnvinfer_plugins", None)
+    if register is not None:
+        register(log, "")
+    for path, is_dynamic in wanted["plugins"].items():
+        before = len(problems)
+        if is_dynamic:
+            if builder.get_plugin_registry().load_library(path) is None:
+                return path, next(iter(problems[before:]), "the registry of TensorRT does not take it")
+            continue
+        try:
+            ctypes.CDLL(path)
+        except OSError as error:
+            return path, str(error).removeprefix(f"{path}: ")
     return None
 
 
@@ -163,6 +191,10 @@ def set_options(
         config.set_memory_pool_limit(pool, size)
         if config.get_memory_pool_limit(pool) != size:
             return f"--mem-pool-size {name}", f"the builder does not take {size} bytes"
+    if wanted["serialize"]:
+        config.plugins_to_serialize = list(wanted["plugins"])
+        if len(config.plugins_to_serialize) != len(wanted["plugins"]):
+            return "--serialize-plugins", "the builder does not take the libraries"
     return _set_cache(config, wanted["timing_cache"], problems)
 
 
@@ -182,53 +214,3 @@ def _set_cache(config: "tensorrt.IBuilderConfig", file: str | None, problems: li
     if taken and len(problems) == before:
         return None
     return _CACHE, "the file is not a timing cache of this version and GPU"
-
-
-def further_refusals(path: Path, first: dict[str, Any], parse: Parse, seconds: float) -> Iterator[dict[str, Any]]:
-    """Yield the refusals after ``first``, one for each node of the main graph.
-
-    A refused node is removed and its outputs become graph inputs. The search ends at a node with unknown output types,
-    at a refusal that names no node, or at a limit of time or size.
-    """
-    import onnx
-
-    proto = onnx.load(str(path), load_external_data=False)
-    if proto.ByteSize() > _MAX_BYTES:
-        return
-    types = _types(proto)
-    deadline = time.monotonic() + seconds
-    error: dict[str, Any] | None = first
-    for _ in range(_MAX_NODES):
-        if error is None or time.monotonic() > deadline or not _cut(proto.graph, error, types):
-            return
-        error = parse(proto.SerializeToString(), str(path))
-        if error is not None and error["node"] >= 0:
-            yield error
-
-
-def _types(proto: Any) -> dict[str, Any]:
-    from qdqtool.models.graph.index.inference import infer_types
-
-    graph = infer_types(proto).proto.graph
-    return {info.name: info for info in (*graph.value_info, *graph.output)}
-
-
-def _cut(graph: Any, error: dict[str, Any], types: dict[str, Any]) -> bool:
-    index = error["node"]
-    if not 0 <= index < len(graph.node):
-        return False
-    node = graph.node[index]
-    # If nodes are out of order, the parser sorts them; its number then belongs to another node of our file.
-    expected = node.op_type == error["operator"] or bool(error["calls"])
-    outputs = [types.get(name) for name in node.output if name]
-    if not expected or not all(info is not None and info.type.tensor_type.HasField("shape") for info in outputs):
-        return False
-    made = set(node.output)
-    kept = [value for value in graph.output if value.name not in made]
-    if not kept:
-        return False
-    del graph.output[:]
-    graph.output.extend(kept)
-    del graph.node[index]
-    graph.input.extend(outputs)
-    return True

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from qdqtool.engines.report import Stage
 from qdqtool.engines.tensorrt.builder import BuilderFailedError, EngineRequest
-from qdqtool.engines.tensorrt.deployment import POOLS
+from qdqtool.engines.tensorrt.deployment import POOLS, is_dynamic
 from qdqtool.errors import CapabilityError, QdqError, UsageError
 from qdqtool.models.graph.io.output import write_output
 from qdqtool.models.scratch import ScratchFolder
@@ -131,6 +131,8 @@ def _options(request: EngineRequest, folder: Path) -> dict[str, Any]:
         "level": wanted.builder_optimization_level,
         "pools": {name: (POOLS[name], size) for name, size in wanted.mem_pool_size.items()},
         "timing_cache": str(cache) if cache is not None else None,
+        "plugins": {str(each.resolve()): is_dynamic(each) for each in wanted.plugins},
+        "serialize": wanted.serialize_plugins,
     }
 
 

@@ -3,22 +3,26 @@
 import importlib.metadata
 import importlib.util
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from qdqtool.engines.report import InputProfile, NodePrecision
 from qdqtool.engines.tensorrt import gpus, process
-from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineRequest
+from qdqtool.engines.tensorrt.builder import NO_PLUGIN, BuildRefusedError, Built, EngineRequest
 from qdqtool.engines.tensorrt.deployment import DeploymentOptions, spelled
 from qdqtool.engines.tensorrt.inspector import UnknownShapeError, read_dump, read_inspector
 from qdqtool.engines.tensorrt.kernels import Kernel
+from qdqtool.engines.tensorrt.operator_hints import PLUGIN_HINT
 from qdqtool.engines.tensorrt.parser_errors import builder_refusals, parser_refusals
 from qdqtool.engines.tensorrt.planned_types import planned_nodes, quantized_types
 from qdqtool.engines.tensorrt.precision import compare
 from qdqtool.engines.tensorrt.process import Outcome
 from qdqtool.engines.tensorrt.shape_values import missing_values, used_values
-from qdqtool.errors import CapabilityError, GateError, OutputError, QdqError, UsageError
+from qdqtool.errors import CapabilityError, GateError, OutputError, QdqError, UsageError, plural
 from qdqtool.models import targets
+from qdqtool.models.graph.index.view import GraphView
 from qdqtool.models.graph.model import Model
+from qdqtool.models.plugins import plugin_operators, stand_in_paths
 
 # Messages of TensorRT for RTX on a machine without a GPU.
 _NO_DEVICE = "CHECK(status == CUDA_SUCCESS) failed"
@@ -37,6 +41,11 @@ def unusable_option(title: str, outcome: Outcome, wanted: DeploymentOptions) -> 
             )
         case "option":
             return UsageError(f"{title} {facts['version']} does not accept {facts['option']}: {facts['message']}")
+        case "plugin":
+            return CapabilityError(
+                f"{title} {facts['version']} cannot load the plugin library {facts['option']}: {facts['message']}",
+                hint="the library must fit this product and release, and the libraries that it needs must be installed",
+            )
         case "refused":
             return _needs_more(title, "\n".join(text for _, text in outcome.log), wanted)
     return None
@@ -89,6 +98,10 @@ _KEPT_WARNINGS = (
     ("kMIN values are not self-consistent", "the smallest shapes are too small for a layer; inference with them fails"),
 )
 
+_OTHER_PLUGIN = (
+    "no loaded library has a plugin with the name, version and namespace that the parser looks for; "
+    "`--verbose-log FILE` lists them"
+)
 _UNTOUCHED = {"--timing-cache-file": ": the file is neither read nor written"}
 
 
@@ -181,7 +194,7 @@ class TensorRT:
             evidence=("inspector" if self.needs_gpu else "aot-dump") if kernels else "none",
             kernels=kernels,
             layer_dump=outcome.layers,
-            warnings=(*_warnings(outcome), *fault, *self._idle(outcome, request)),
+            warnings=(*_warnings(outcome), *_of_plugins(outcome, request), *fault, *self._idle(outcome, request)),
             values=_values(outcome, request),
             parse_seconds=float(outcome.facts["parse_seconds"]),
             build_seconds=float(outcome.facts["build_seconds"]),
@@ -239,14 +252,18 @@ class TensorRT:
                     f"the engine cannot be written to {request.engine.parent}: {facts['message']}; nothing was left"
                 )
             case "refused":
-                raise self._refused(outcome)
+                raise self._refused(outcome, request)
             case problem:
                 raise GateError(f"{self.title} failed: {problem}")
 
-    def _refused(self, outcome: Outcome) -> BuildRefusedError:
+    def _refused(self, outcome: Outcome, request: EngineRequest) -> BuildRefusedError:
         errors = outcome.facts.get("errors")
         if errors:
-            return BuildRefusedError(self.title, parser_refusals(errors, outcome.facts.get("further", [])), "parse")
+            refusals = parser_refusals(errors, outcome.facts.get("further", []))
+            if request.deployment.plugins:
+                hints = [(each.hint or "").replace(PLUGIN_HINT, _OTHER_PLUGIN) or None for each in refusals]
+                refusals = tuple(replace(each, hint=hint) for each, hint in zip(refusals, hints, strict=True))
+            return BuildRefusedError(self.title, refusals, "parse")
         return BuildRefusedError(self.title, builder_refusals(outcome.log, outcome.facts.get("message")), "build")
 
 
@@ -272,3 +289,18 @@ def _values(outcome: Outcome, request: EngineRequest) -> tuple[InputProfile, ...
 def _warnings(outcome: Outcome) -> tuple[str, ...]:
     texts = [text for severity, text in outcome.log if severity == "WARNING"]
     return tuple(meaning for mark, meaning in _KEPT_WARNINGS if any(mark in text for text in texts))
+
+
+def _of_plugins(outcome: Outcome, request: EngineRequest) -> Iterator[str]:
+    """Yield a warning if the engine has fewer plugins than declared nodes, or none of the loaded libraries."""
+    declared, found = plugin_operators(request.model.proto), int(outcome.facts["plugin_layers"])
+    stand_ins = stand_in_paths(request.model.proto)
+    nodes = [each for each in GraphView(request.model).nodes() if each.scope.path[:1] not in stand_ins]
+    wanted = sum((each.domain, each.op_type) in declared for each in nodes)
+    if found < wanted:
+        yield (
+            f"{NO_PLUGIN} {wanted - found} of {plural(wanted, 'plugin node')}: it built an operator of "
+            "its own, or the local function"
+        )
+    elif not found and request.deployment.plugins:
+        yield "no node of the model became a plugin: the libraries of --plugins are not used"

@@ -32,6 +32,7 @@ _SHARED: Mapping[str, tuple[str, ...]] = {
 """
 
 _WRITTEN = "the folder gets it"
+_NOTED = "the quantized model has a note of those of quantize"
 _OURS = "it only prints; run the command itself"
 LEFT_OUT: Mapping[str, Mapping[str, str]] = {
     "quantize": {
@@ -42,8 +43,9 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "partial": "the check runs the whole model",
         "strict": "that of check",
     },
-    "build": {"calib_data": "that of quantize"},
+    "build": {"calib_data": "that of quantize", "plugin_ops": _NOTED},
     "validate": {
+        "plugin_ops": _NOTED,
         "sm": "--compute-capabilities names the GPUs of validate and build",
         "jobs": "there is one model",
         "write_baseline": "no finding would fail; run the command itself",
@@ -54,6 +56,7 @@ LEFT_OUT: Mapping[str, Mapping[str, str]] = {
         "data": "it is --validation-data, or the part of --calib-data that quantize held out",
         "samples": "those of quantize",
         "seed": "that of quantize",
+        "plugin_ops": _NOTED,
         "engine": "an earlier step makes it",
         "outputs": "the quantized model does not exist before the conversion",
     },

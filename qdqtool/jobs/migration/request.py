@@ -22,6 +22,7 @@ _OTHER_SHAPES = "the engine is built for the other shapes, and bench times the o
 _REGEX = re.compile(r"[\\()|+{}\[\]^$?]")
 _WITH_ENGINE = {
     "shapes run": ("none", "bench times the shapes that the engine was built for; --data gives others"),
+    "build --plugins": ("none", "bench loads no libraries of plugins; the engine must contain them"),
     "build --export-layer-info": ("none", "inspect prints its kernels, and reads the file of trtexec"),
 }
 """The fates of options that mean something else for an engine that exists."""
@@ -81,7 +82,11 @@ class Request:
             self.value.setdefault("half", kind.partition(" ")[2])
 
     def _take_words(self, given: GivenOption, command: str, flags: str) -> None:
-        words, known = repeated(flags, given.values) if given.option.arity else flags.split(), self.words[command]
+        flag, *more = flags.split() or [""]
+        words, known = (
+            [*repeated(flag, given.values), *more] if given.option.arity else flags.split(),
+            self.words[command],
+        )
         if command == "bench" or not flags:
             self.value[command] = ""
         elif flags == "--timing-cache-file" and flags in known and words[-1] not in known:

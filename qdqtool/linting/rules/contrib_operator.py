@@ -61,7 +61,7 @@ class ContribOperator(Rule):
         """Find these operators by name, unless a local function defines them."""
         for node in context.nodes:
             is_other = node.domain == CONTRIB and not is_compiled(node) and not is_qdq(node)
-            if not is_other or node.op_type in KNOWN or context.called(node) is not None:
+            if not is_other or node.op_type in KNOWN or context.called(node) is not None or context.is_plugin(node):
                 continue
             full = f"{node.domain}.{node.op_type}"
             problem = "needs a plugin in" if node.op_type in NEED_PLUGINS else "is unknown to"

@@ -56,7 +56,7 @@ class LaterRelease(Rule):
         if not target.later:
             return
         for node in context.nodes:
-            if context.called(node) is not None:
+            if context.called(node) is not None or context.is_plugin(node):
                 continue
             for name in _names(node):
                 if name in target.later:

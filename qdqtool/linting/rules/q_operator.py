@@ -87,6 +87,8 @@ class QOperator(Rule):
         """Find these operators by name, unless a local function defines them."""
         foreign = is_compiled if target.family == "tensorrt" else _is_tensorrt
         for node in context.nodes:
+            if target.family == "tensorrt" and context.is_plugin(node):
+                continue
             if (foreign(node) or is_quantizer(node.proto)) and context.called(node) is None:
                 full = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
                 expected = "QuantizeLinear and DequantizeLinear around ordinary operators"

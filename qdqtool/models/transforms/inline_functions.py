@@ -11,6 +11,7 @@ from qdqtool.models.graph.index.calls import MANY, call_counts
 from qdqtool.models.graph.index.view import GraphView, NodeView
 from qdqtool.models.graph.model import Model, Transformed, opset_version
 from qdqtool.models.graph.scope import ScopePath, all_nodes, display, function_path, node_bodies
+from qdqtool.models.plugins import stand_in_paths
 from qdqtool.models.report import InlinedFunction
 
 SHARED_BYTES = 1024
@@ -74,11 +75,12 @@ def _reaching(view: GraphView, is_quantizable: Callable[[NodeView], bool]) -> se
 
 
 def _fits(view: GraphView, path: ScopePath) -> bool:
-    """Return whether a function and all overloads of its name import the same opset versions as the model."""
+    """Return whether a function may be inlined: no plugin replaces it, and its overloads import the model's opsets."""
     proto, function = view.model.proto, view.scope(path).container
     assert isinstance(function, onnx.FunctionProto)
     named = [each for each in proto.functions if (each.domain, each.name) == (function.domain, function.name)]
-    return all(entry.version == opset_version(proto, entry.domain) for each in named for entry in each.opset_import)
+    versions = (entry.version == opset_version(proto, entry.domain) for each in named for entry in each.opset_import)
+    return path not in stand_in_paths(proto) and all(versions)
 
 
 def _inlined(model: Model, found: Mapping[ScopePath, int]) -> Transformed[tuple[InlinedFunction, ...]]:

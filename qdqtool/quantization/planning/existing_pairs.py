@@ -7,7 +7,7 @@ from qdqtool.errors import UsageError
 from qdqtool.models import ops, targets
 from qdqtool.models.graph.edits.edit import NodeKey
 from qdqtool.models.graph.index.model_index import ModelIndex
-from qdqtool.models.graph.io.metadata import CALIBRATION_KEY, Notes, read_metadata
+from qdqtool.models.graph.io.metadata import CALIBRATION_KEY, Notes, read_metadata, with_plugins
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import ScopePath, display
 from qdqtool.models.report import InlinedFunction
@@ -58,12 +58,12 @@ class ResolvedModel:
 def settle_model(source: Model, recipe: Recipe) -> ResolvedModel:
     """Return the model to quantize and its recipe: existing Q/DQ are handled, and repeated functions inlined.
 
-    The recipe has the type of float nodes that ``auto`` means for the model.
+    The model has a note of the plugin operators. The recipe has the type of float nodes that ``auto`` means for it.
 
     A local function that is called more than once is inlined if its activations are to be quantized: their ranges
     differ from call to call.
     """
-    plain = without_functions(source)
+    plain = without_functions(with_plugins(source, recipe.plugin_ops))
     settled = replace(settle_existing(plain.model, recipe), inlined=plain.report)
     settled = replace(settled, recipe=resolved(settled.model, settled.recipe))
     if recipe.mode.needs_ranges and settled.model.proto.functions:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from qdqtool.errors import ArgumentError
 from qdqtool.models.options import HalfType
+from qdqtool.models.plugins import PluginOperator, plugin_ops_option
 from qdqtool.options import SWITCH, Kind, choice, integer, listed, number, option, text
 from qdqtool.quantization.planning import modes
 from qdqtool.samples.options import SEVERAL, SHAPES, VALUES
@@ -180,6 +181,7 @@ class RecipeOptions:
         existing: How existing Q/DQ nodes of the model are handled.
         input_shapes: Extents that the user sets, by input name.
         input_values: Values that the user sets, by input name: such an input becomes a constant.
+        plugin_ops: Operators that TensorRT runs as plugins.
         preparation: How the float model is prepared.
     """
 
@@ -217,4 +219,5 @@ class RecipeOptions:
     input_values: Mapping[str, tuple[float, ...]] = option(
         {}, f"Make an input a constant, and fold nodes that become constant; {SEVERAL}", VALUES, section="Data"
     )
+    plugin_ops: tuple[PluginOperator, ...] = plugin_ops_option(WHAT)
     preparation: Preparation = field(default_factory=Preparation)

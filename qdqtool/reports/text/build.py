@@ -90,7 +90,9 @@ def _options(given: Mapping[str, OptionValue]) -> str:
 
 
 def _value(value: OptionValue) -> str:
-    return ",".join(f"{name}:{size}B" for name, size in value.items()) if isinstance(value, dict) else str(value)
+    if not isinstance(value, dict):
+        return str(value)
+    return ",".join(f"{name}:{size}B" if isinstance(size, int) else name for name, size in value.items())
 
 
 def _profile(profile: InputProfile) -> str:

@@ -96,6 +96,7 @@ def _left_out(model: ModelReport, target: TargetReport) -> str:
         (sum(each.count for each in ignored), f"ignored: {', '.join(escape(each.code) for each in ignored)}"),
     )
     words = ["it has no Q/DQ nodes"] if model.qdq_nodes == 0 else []
+    words += [f"plugins: {', '.join(map(escape, model.plugins))}"] if model.plugins else []
     words += [f"{count} {why}" for count, why in omitted if count]
     if target.parser == "asked":
         words.append("parser asked")
@@ -183,6 +184,8 @@ def render_settings(report: Settings, console: Console) -> None:
         "baseline": str(report.baseline) if report.baseline is not None else "",
     }
     # The default (run the parser if it is installed and the model is not large) cannot be written in a file.
+    if policy.plugin_ops:
+        rows["plugin-ops"] = [str(each) for each in policy.plugin_ops]
     if policy.parser is not None:
         rows["parser"] = policy.parser
     for key, value in rows.items():

@@ -1,8 +1,13 @@
 """Deployment options: what they are spelled like, and what is refused before a builder is asked."""
 
+import hashlib
+import platform
+import sys
+from dataclasses import replace
+
 import pytest
 
-from qdqtool.engines.tensorrt.deployment import DeploymentOptions, parse_pools
+from qdqtool.engines.tensorrt.deployment import DeploymentOptions, is_dynamic, parse_pools
 from qdqtool.errors import UsageError
 
 
@@ -48,6 +53,7 @@ def test_what_is_no_size_of_a_pool(word, message):
         ({"error_on_timing_cache_miss": True}, "needs a timing cache"),
         ({"mem_pool_size": {"tactic": 1}}, "not a memory pool"),
         ({"mem_pool_size": {"workspace": 0}}, "1 or more"),
+        ({"serialize_plugins": True}, "stores the libraries of --plugins, and none is given"),
     ],
 )
 def test_options_that_make_no_sense(options, message):
@@ -77,3 +83,51 @@ def test_what_is_given_is_told_in_one_order_and_without_folders(tmp_path):
 def test_the_lean_runtime_is_excluded_after_the_flag_that_it_needs():
     options = DeploymentOptions(exclude_lean_runtime=True, version_compatible=True)
     assert list(options.flags().values()) == ["VERSION_COMPATIBLE", "EXCLUDE_LEAN_RUNTIME"]
+
+
+def elf(machine: int, kind: int = 3, rest: bytes = b"") -> bytes:
+    """The beginning of an ELF file, by default of a shared library."""
+    return b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + bytes([kind, 0, machine, 0]) + rest
+
+
+HERE, OTHER = {"x86_64": (62, 183), "aarch64": (183, 62)}.get(platform.machine(), (0, 62))
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="ELF files are libraries of Linux")
+
+
+@LINUX
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "cannot be read: No such file or directory"),
+        (b"", "is not a shared library"),
+        (b"import os", "is not a shared library"),
+        (elf(HERE)[:19], "is not a shared library"),
+        (elf(HERE, kind=2), "is not a shared library"),
+        (elf(OTHER), r"is for \w+, and this machine is \w+"),
+        (elf(243), "is for machine 243, and this machine is"),
+    ],
+)
+def test_a_wrong_library_is_refused_before_anything_runs(tmp_path, content, message):
+    library = tmp_path / "libswirl.so"
+    if content is not None:
+        library.write_bytes(content)
+    with pytest.raises(UsageError, match=message) as caught:
+        DeploymentOptions(plugins=(library,))
+    assert caught.value.exit_code == 2
+
+
+@LINUX
+def test_libraries_are_told_by_name_and_digest_and_stored_if_tensorrt_can_load_them(tmp_path):
+    names = b"\0getCreators\0"
+    static, dynamic = tmp_path / "static.so", tmp_path / "dynamic.so"
+    static.write_bytes(elf(HERE))
+    dynamic.write_bytes(elf(HERE, rest=names))
+    options = DeploymentOptions(plugins=(static, dynamic))
+    digests = {each.name: hashlib.sha256(each.read_bytes()).hexdigest() for each in (static, dynamic)}
+    assert options.given() == {"plugins": digests}
+    assert [is_dynamic(each) for each in (static, dynamic)] == [False, True]
+    stored = DeploymentOptions(plugins=(dynamic,), serialize_plugins=True)
+    assert stored.given() == {"plugins": {"dynamic.so": digests["dynamic.so"]}, "serialize_plugins": True}
+    with pytest.raises(UsageError, match="does not export getCreators"):
+        replace(options, serialize_plugins=True)
+    assert DeploymentOptions(plugins=(static, static)).given() == DeploymentOptions(plugins=(static,)).given()

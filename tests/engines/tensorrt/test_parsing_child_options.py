@@ -8,12 +8,14 @@ import pytest
 from qdqtool.engines.tensorrt.deployment import FLAGS, POOLS, spelled
 from qdqtool.engines.tensorrt.parsing import lacking_option, set_options, write_cache
 
-NOTHING = {"flags": {}, "level": None, "pools": {}, "timing_cache": None}
+NOTHING = {"flags": {}, "level": None, "pools": {}, "timing_cache": None, "plugins": {}, "serialize": False}
 EVERYTHING = {
     "flags": {spelled(name): member for name, member in FLAGS.items()},
     "level": 3,
     "pools": {name: (member, 1 << 20) for name, member in POOLS.items()},
     "timing_cache": "t.cache",
+    "plugins": {"a.so": True, "b.so": True},
+    "serialize": True,
 }
 
 
@@ -32,6 +34,9 @@ class Config:
         self.flags: set[str] = set()
         self.limits: dict[str, int] = {}
         self.cache = Cache()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, [] if name in self.deaf else value)
 
     def set_flag(self, flag: str) -> None:
         if flag not in self.deaf:
@@ -104,13 +109,14 @@ def test_all_options_are_set(tmp_path):
     assert set_options(api(), config, wanted, []) is None
     assert config.flags == set(FLAGS.values())
     assert config.builder_optimization_level == 5
+    assert config.plugins_to_serialize == ["a.so", "b.so"]
     assert config.limits == dict.fromkeys(POOLS.values(), 1 << 20)
     config.cache = Cache(config.cache + b" and more")
     write_cache(config, wanted)
     assert (tmp_path / "t.cache").read_bytes() == b"timings and more"
 
 
-@pytest.mark.parametrize("deaf", [*FLAGS.values(), *POOLS.values(), "cache"])
+@pytest.mark.parametrize("deaf", [*FLAGS.values(), *POOLS.values(), "cache", "plugins_to_serialize"])
 def test_what_the_builder_does_not_take_is_found(tmp_path, deaf):
     config = Config()
     config.deaf = (deaf,)
@@ -118,7 +124,8 @@ def test_what_the_builder_does_not_take_is_found(tmp_path, deaf):
     found = set_options(api(), config, {**EVERYTHING, "timing_cache": str(tmp_path / "t.cache")}, [])
     options = {member: option for option, member in EVERYTHING["flags"].items()}
     options |= {member: f"--mem-pool-size {name}" for name, member in POOLS.items()}
-    assert found[0] == {**options, "cache": "--timing-cache-file"}[deaf]
+    others = {"cache": "--timing-cache-file", "plugins_to_serialize": "--serialize-plugins"}
+    assert found[0] == {**options, **others}[deaf]
 
 
 def test_a_file_that_gives_a_warning_is_no_timing_cache(tmp_path):

@@ -203,6 +203,21 @@ def test_compiled_bindings_are_as_their_stub_says(release: Release, tmp_path: Pa
     assert bindings(release, tmp_path).describe() == release.stub.read_text(encoding="utf-8")
 
 
+@pytest.mark.slow(reason="a process for each release")
+@pytest.mark.parametrize("release", RELEASES, ids=lambda release: release.folder)
+def test_every_release_has_the_function_that_registers_its_plugins(release: Release, tmp_path: Path):
+    """The stubs have no functions of the modules, so mypy does not see the call."""
+    code = f"import {release.module}_bindings as trt; print(trt.{release.module}.init_libnvinfer_plugins.__doc__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=bindings(release, tmp_path).environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert re.match(r"init_libnvinfer_plugins\(logger: \S+, namespace: str\) -> bool", done.stdout)
+
+
 @pytest.mark.parametrize("release", TENSORRT, ids=lambda release: release.folder)
 def test_build_with_real_bindings_ends_where_the_gpu_is_needed(release: Release, tmp_path: Path):
     """The child process itself runs here: it imports the bindings and makes a logger, and no builder comes back."""

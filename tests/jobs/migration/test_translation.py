@@ -171,7 +171,7 @@ def test_plugins_are_translated_as_soon_as_build_takes_them() -> None:
     has_plugins = any("--plugins" in each.opts for each in build.params)
     names = {"--plugins", "--staticPlugins", "--dynamicPlugins", "--setPluginsToSerialize"}
     for option in (each for tool in ("trtexec", "polygraphy") for each in options_of(tool) if names & {*each.names}):
-        assert (option.to == "build --plugins") == has_plugins, option.names
+        assert option.to.startswith("build --plugins") == has_plugins, option.names
 
 
 @pytest.mark.parametrize(("line", "commands"), COMMANDS.items())

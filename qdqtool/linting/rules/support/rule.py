@@ -188,7 +188,8 @@ class Rule(ABC):
             return
         memo: Memo[Fault] = context.memo(self.code)
         for fault in memo.recall(target, lambda watched: self.check(context, watched)):
-            yield self._finding(fault, fault.impact or usual), fault
+            if target.family != "tensorrt" or not context.is_replaced(fault.node):
+                yield self._finding(fault, fault.impact or usual), fault
 
     def _finding(self, fault: Fault, impact: Impact) -> Finding:
         node, tensor = fault.node, fault.tensor

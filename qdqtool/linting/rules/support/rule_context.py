@@ -25,7 +25,9 @@ from qdqtool.models.graph.index.signature import Signature, signature_of
 from qdqtool.models.graph.index.view import NodeView, Scope, Value
 from qdqtool.models.graph.io.load import check_text
 from qdqtool.models.graph.model import Model
+from qdqtool.models.graph.scope import ScopePath
 from qdqtool.models.ops import ProductOp
+from qdqtool.models.plugins import OperatorId, PluginOperator, plugin_operators, stand_in_paths
 from qdqtool.models.targets import Target
 from qdqtool.numerics.granularity import PerTensor
 
@@ -265,6 +267,23 @@ class RuleContext:
     def functions(self) -> dict[tuple[str, str, str], Scope]:
         """The scopes of the local functions, by domain, name and overload."""
         return {function_id(scope): scope for scope in self.view.scopes if scope.is_function}
+
+    @cached_property
+    def plugins(self) -> Mapping[OperatorId, PluginOperator]:
+        """The operators that are declared as plugins."""
+        return plugin_operators(self.model.proto)
+
+    @cached_property
+    def _stand_ins(self) -> frozenset[ScopePath]:
+        return stand_in_paths(self.model.proto)
+
+    def is_plugin(self, node: NodeView) -> bool:
+        """Return whether a node is declared as a plugin."""
+        return bool(self.plugins) and (node.domain, node.op_type) in self.plugins
+
+    def is_replaced(self, node: NodeView | None) -> bool:
+        """Return whether TensorRT runs a plugin in place of the local function of a node."""
+        return node is not None and node.scope.path[:1] in self._stand_ins
 
     def called(self, node: NodeView) -> Scope | None:
         """Return the scope of the local function that a node calls; None for an operator."""

@@ -16,6 +16,7 @@ from qdqtool.models.graph.index.signature import with_identities
 from qdqtool.models.graph.index.tensorrt_operators import with_stand_ins
 from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.scope import ScopePath, all_nodes, walk
+from qdqtool.models.plugins import plugin_operators
 
 LONGEST = 1 << 14
 """If a vector has more elements than this, data propagation does not run."""
@@ -126,8 +127,31 @@ def is_endless(node: onnx.NodeProto) -> bool:
 
 
 def _with_known_operators(proto: onnx.ModelProto) -> onnx.ModelProto:
-    """Return a model in which ONNX operators replace the operators of TensorRT's parser and of QONNX."""
-    return with_identities(with_stand_ins(proto))
+    """Return a model in which ONNX operators replace those of TensorRT's parser, of QONNX and of plugins."""
+    return without_plugins(with_identities(with_stand_ins(proto)))
+
+
+def without_plugins(proto: onnx.ModelProto) -> onnx.ModelProto:
+    """Return a model in which Identities replace the plugin operators whose outputs are like an input."""
+    defined = {(function.domain, function.name) for function in proto.functions}
+    sources = {each.id: each.source for each in plugin_operators(proto).values() if each.source is not None}
+    sources = {key: source for key, source in sources.items() if key not in defined}
+    if not any((node.domain, node.op_type) in sources for node in all_nodes(proto)):
+        return proto
+    copy = copy_model(proto)
+    for _, container in [*walk(copy)]:
+        for index, node in reversed([*enumerate(container.node)]):
+            source = sources.get((node.domain, node.op_type), len(node.input))
+            # An absent input has neither type nor shape.
+            if source < len(node.input) and node.input[source]:
+                made = [
+                    onnx.NodeProto(name=node.name, op_type="Identity", input=[node.input[source]], output=[output])
+                    for output in filter(None, node.output)
+                ]
+                del container.node[index]
+                for each in reversed(made):
+                    container.node.insert(index, each)
+    return copy
 
 
 def _without_endless(proto: onnx.ModelProto) -> onnx.ModelProto:

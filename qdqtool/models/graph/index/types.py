@@ -173,6 +173,7 @@ class TensorTypes:
         graph.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
         model = onnx.ModelProto(ir_version=stripped.ir_version, graph=graph, opset_import=function.opset_import)
         model.functions.extend(stripped.functions)
+        model.metadata_props.extend(stripped.metadata_props)
         declared = {info.name: info.type for info in function.value_info if info.HasField("type")}
         path = function_path(function)
         self._types.update({(path, name): kind for name, kind in declared.items()})

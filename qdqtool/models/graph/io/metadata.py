@@ -1,11 +1,13 @@
 """Read and write the metadata of a model: the key and value pairs of ``metadata_props``."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import onnx
 
 from qdqtool.models.graph.io.copying import copy_model
 from qdqtool.models.graph.model import Model
+from qdqtool.models.plugins import KEY as PLUGIN_KEY
+from qdqtool.models.plugins import PluginOperator, plugin_operators
 
 CALIBRATION_KEY = "qdqtool.calibration"
 """Key of the JSON record of the calibration data and method of a quantized model."""
@@ -42,3 +44,9 @@ def with_metadata(model: Model, notes: Notes) -> Model:
     changed: Notes = {**{entry.key: entry.value for entry in model.proto.metadata_props}, **notes}
     onnx.helper.set_model_props(result.proto, {key: value for key, value in changed.items() if value is not None})
     return result
+
+
+def with_plugins(model: Model, declared: Iterable[PluginOperator]) -> Model:
+    """Return the model with plugin operators added to its note; a rule of ``declared`` replaces one of the note."""
+    known = {**plugin_operators(model.proto), **{each.id: each for each in declared}}
+    return with_metadata(model, {PLUGIN_KEY: "\n".join(sorted(map(str, known.values())))} if known else {})

@@ -13,6 +13,7 @@ from qdqtool.models.graph.io.copying import without_weights
 from qdqtool.models.graph.model import Model
 from qdqtool.models.graph.scope import MAIN
 from qdqtool.models.plan import Slot, UseRef
+from qdqtool.models.plugins import plugin_operators, stand_in_paths
 from qdqtool.models.targets import Target, type_name
 from qdqtool.models.transforms.taps import TensorKey, tap_tensors, tensor_key
 from qdqtool.numerics.granularity import Blocked, Granularity, PerAxis
@@ -120,6 +121,8 @@ class PlacementContext:
         self.selection = selection
         self._unreachable = _unreachable(index)
         self._calls = call_counts(index.view)
+        self._plugins = plugin_operators(index.model.proto)
+        self._stand_ins = stand_in_paths(index.model.proto)
 
     def is_constant(self, value: Value) -> bool:
         """Return whether the tensor folds to a constant."""
@@ -150,6 +153,14 @@ class PlacementContext:
             return None
         takes = f"{self.target.title} quantizes {', '.join(sorted(legal))}"
         return Reason("unsupported-type", f"'{value.name}' is {name}; {takes}")
+
+    def plugin(self, node: NodeView) -> Reason | None:
+        """Return why a node stays float if TensorRT runs a plugin in its place, or in place of its local function."""
+        if (node.domain, node.op_type) in self._plugins:
+            return Reason("float-operator", "TensorRT runs it as a plugin")
+        if node.scope.path[:1] in self._stand_ins:
+            return Reason("float-operator", f"TensorRT runs a plugin in place of {node.scope.path[0]}")
+        return None
 
     def calls(self, scope: Scope) -> int:
         """Return the number of calls of the function of a scope from the main graph; 1 outside functions."""

@@ -205,7 +205,7 @@ def _claim_operands(node: NodeView, context: PlacementContext, number_format: Nu
 
 def reason_to_leave(node: NodeView, context: PlacementContext) -> Reason | None:
     """Return why a quantizable node stays float regardless of its tensors, or None if it may be quantized."""
-    refusal = context.selection.refusal(node)
+    refusal = context.selection.refusal(node) or context.plugin(node)
     if refusal is not None:
         return refusal
     if node.is_parametric:

@@ -319,3 +319,29 @@ def test_a_local_function_with_such_a_name_has_its_own_types() -> None:
     )
     view, types = typed(onnx.parser.parse_model(text))
     assert types.elem_type(view.scope(()).values["b"]) == F16
+
+
+def test_outputs_of_a_plugin_are_like_the_input_that_its_rule_names():
+    text = """<ir_version: 10, opset_import: ["": 21, "acme": 1],
+        metadata_props: ["qdqtool.plugin_operators": "acme::Two=same-as-input-1"]>
+    agraph (float[2] x, float16[3, 4] z, bool c) => (float16[3, 4] y) {
+        a, b = acme.Two (x, z)
+        t = Abs (b)
+        y = If (c) <then_branch = one () => (float16[3, 4] o) { o = acme.Two (x, t) },
+                    else_branch = two () => (float16[3, 4] p) { p = Identity (a) }>
+    }"""
+    view = GraphView(Model(onnx.parser.parse_model(text)))
+    types = TensorTypes(view)
+    values = [view.main.values[name] for name in ("a", "b", "t")]
+    assert {(types.elem_type(each), types.shape(each)) for each in values} == {(TensorProto.FLOAT16, (3, 4))}
+
+
+def test_a_plugin_without_such_an_input_has_no_type():
+    text = """<ir_version: 10, opset_import: ["": 21, "acme": 1],
+        metadata_props: ["qdqtool.plugin_operators": "acme::Two=same-as-input-3"]>
+    agraph (float[2] x) => (float[2] y) {
+        a = acme.Two (x)
+        y = acme.Three (a)
+    }"""
+    view = GraphView(Model(onnx.parser.parse_model(text)))
+    assert TensorTypes(view).elem_type(view.main.values["a"]) is None
