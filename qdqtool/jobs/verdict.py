@@ -148,9 +148,8 @@ def _of_build(build: EngineReport) -> Iterator[Judgement]:
     if build.lost_nodes:
         detail = f"the model has lost the Q/DQ of {plural(build.lost_nodes, 'node')} since quantize wrote it"
         yield Judgement("engine", "warning", detail)
-    for warning in build.warnings:
-        if warning.startswith(NO_PLUGIN):
-            yield Judgement("engine", "warning", warning, "`--plugins LIB`")
+    for warning in (each for each in build.warnings if each.startswith(NO_PLUGIN)):
+        yield Judgement("engine", "warning", warning, "`--plugins LIB`")
     built = f"{build.backend} {build.version} built it"
     if build.evidence == "none":
         yield Judgement("engine", "warning", f"{built}; it does not show the actual precision")
