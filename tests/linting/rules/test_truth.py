@@ -52,9 +52,15 @@ def test_tensorrt_for_rtx_refuses_what_we_say_it_refuses(example: Example, oracl
     assert verdict.accepted == (not refusals(example, "tensorrt-rtx")), verdict.message
 
 
+FROM_LIBRARIES = {"another name than the declared one": "acme:Swrl(-1) is not a registered function/op"}
+"""Examples with an operator that ONNX Runtime has once a library is named, and what it says without."""
+
+
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_onnx_runtime_refuses_what_we_say_it_refuses(example: Example):
     said, reason = refusals(example, "ort-cpu"), ort_refuses(example.model())
+    if reason is not None and FROM_LIBRARIES.get(example.title, "?") in reason:
+        reason = None
 
     assert (reason is not None) == bool(said), reason
 
