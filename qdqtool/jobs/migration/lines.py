@@ -29,7 +29,7 @@ _SPACE = "\0"
 
 _CONTINUED = re.compile(r"[ \t]*[\\^`][ \t]*\r?\n")
 _WINDOWS = re.compile(r"\.exe\b|\b[A-Za-z]:\\|(^|\s)\.\\", re.IGNORECASE)
-_ENDS = re.compile(r"(\|\|?|&&?|;|\d*[<>].*)")
+_ENDS = re.compile(r"(\|\|?|&&?|;|#.*|\d*[<>].*)")
 _SUBSTITUTED = re.compile(r"\$\([^)\n]*\)|`[^`\n]+`")
 _EXPANDED = re.compile(r"\$[\w({]|`|^~|=~/")
 

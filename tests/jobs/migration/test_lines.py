@@ -91,6 +91,7 @@ def test_words_are_divided_as_shells_do(line: str, model: str) -> None:
     [
         ("CUDA_VISIBLE_DEVICES=0 trtexec --onnx=a", "left out in front of trtexec: CUDA_VISIBLE_DEVICES=0"),
         ("trtexec --onnx=a | tee log", "left out, since it is for a shell: '|' tee log"),
+        ("trtexec --onnx=a # float", "left out, since it is for a shell: '#' float"),
         ("trtexec --onnx=a 2>&1", "left out, since it is for a shell: '2>&1'"),
         ("trtexec --onnx=a && trtexec --onnx=b", "left out, since it is for a shell: '&&' trtexec --onnx=b"),
         ("trtexec --onnx=$A/m.onnx", "not expanded, since no shell reads the line: '--onnx=$A/m.onnx'"),
