@@ -7,9 +7,10 @@ from qdqtool.models.graph.report import ModelFile
 from qdqtool.results import Report
 
 Evidence = Literal["aot-dump", "inspector", "none"]
-
-
 Stage = Literal["validate", "parse", "build", "locked"]
+
+NO_PLUGIN = "TensorRT took no plugin for"
+"""The beginning of the warning about nodes that are declared as plugins but are none in the engine."""
 
 
 @dataclass(frozen=True, slots=True)

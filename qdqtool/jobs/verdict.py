@@ -6,7 +6,7 @@ from dataclasses import replace
 from qdqtool.accuracy.checking.report import CheckReport
 from qdqtool.accuracy.checking.worst_output import LOW_SQNR, judge_check
 from qdqtool.engines.build.report import EngineReport, RefusedReport
-from qdqtool.engines.tensorrt.builder import NO_PLUGIN
+from qdqtool.engines.report import NO_PLUGIN
 from qdqtool.errors import QdqError, human_bytes, plural
 from qdqtool.jobs.quantize_report import QuantizeReport
 from qdqtool.linting.report import ModelReport, TargetReport, ValidateReport

@@ -9,9 +9,6 @@ from qdqtool.engines.tensorrt.kernels import Kernel
 from qdqtool.errors import GateError
 from qdqtool.models.graph.model import Model
 
-NO_PLUGIN = "TensorRT took no plugin for"
-"""The beginning of the warning about nodes that are declared as plugins but are none in the engine."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineRequest:

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from qdqtool.engines.report import InputProfile, NodePrecision
+from qdqtool.engines.report import NO_PLUGIN, InputProfile, NodePrecision
 from qdqtool.engines.tensorrt import gpus, process
-from qdqtool.engines.tensorrt.builder import NO_PLUGIN, BuildRefusedError, Built, EngineRequest
+from qdqtool.engines.tensorrt.builder import BuildRefusedError, Built, EngineRequest
 from qdqtool.engines.tensorrt.deployment import DeploymentOptions, spelled
 from qdqtool.engines.tensorrt.inspector import UnknownShapeError, read_dump, read_inspector
 from qdqtool.engines.tensorrt.kernels import Kernel
