@@ -13,6 +13,7 @@ from support.processor_time import (
     pytest_collection_modifyitems,
     pytest_runtest_makereport,
     pytest_runtest_protocol,
+    pytest_runtest_teardown,
 )
 
 __all__ = [  # hooks
@@ -20,6 +21,7 @@ __all__ = [  # hooks
     "pytest_collection_modifyitems",
     "pytest_runtest_makereport",
     "pytest_runtest_protocol",
+    "pytest_runtest_teardown",
 ]
 
 set_signals()

@@ -28,7 +28,7 @@ TOLERANCE = 1.1
 """A busy machine takes a little more."""
 SLOWEST = 40
 DEMO = ".demo"
-PROCESSOR, COLLECTING, SLOW, WORK = "processor", "collecting", "slow", "work"
+PROCESSOR, COLLECTING, ENDING, SLOW, WORK = "processor", "collecting", "ending", "slow", "work"
 """Properties that ``tests/support/processor_time.py`` writes."""
 REFERENCE = 0.0134
 """Seconds of the piece of work on the machine of the limits, with two workers: 28 November 2026, when collecting a new
@@ -43,12 +43,14 @@ class TestTimes:
         tests: Those of each test, by file and name.
         slow: The tests that ``make test`` leaves out.
         collecting: Those until the first test, for each worker.
+        ending: Those of processes that served many tests, fast and slow ones.
         slowness: Time of this machine for the same work, as a multiple of that of the machine of the limits.
     """
 
     tests: Mapping[tuple[str, str], float]
     slow: frozenset[tuple[str, str]]
     collecting: tuple[float, ...]
+    ending: float = 0.0
     slowness: float = 1.0
 
     @property
@@ -59,13 +61,13 @@ class TestTimes:
     @property
     def total(self) -> float:
         """The sum of all."""
-        return sum(self.tests.values()) + sum(self.collecting)
+        return sum(self.tests.values()) + sum(self.collecting) + self.ending
 
 
 def read_times(junit: Path) -> TestTimes:
     """Return the processor seconds that a file of ``--junit-xml`` has."""
     tests: dict[tuple[str, str], float] = defaultdict(float)
-    collecting, slow, work = [], set(), []
+    collecting, ending, slow, work = [], 0.0, set(), []
     for case in ET.parse(junit).getroot().iter("testcase"):
         test = case.get("classname", ""), case.get("name", "")
         for name, value in ((each.get("name"), each.get("value", "")) for each in case.iter("property")):
@@ -73,6 +75,8 @@ def read_times(junit: Path) -> TestTimes:
                 tests[test] += float(value)
             elif name == COLLECTING:
                 collecting.append(float(value))
+            elif name == ENDING:
+                ending += float(value)
             elif name == SLOW:
                 slow.add(test)
             elif name == WORK:
@@ -80,7 +84,8 @@ def read_times(junit: Path) -> TestTimes:
     # A machine that does the piece of work faster ran the tests no faster than that of the limits: 0.84 and 1.0.
     slowness = max(1.0, statistics.median(work) / REFERENCE) if work else 1.0
     scaled = {test: seconds / slowness for test, seconds in tests.items()}
-    return TestTimes(scaled, frozenset(slow), tuple(seconds / slowness for seconds in collecting), slowness)
+    begun = tuple(seconds / slowness for seconds in collecting)
+    return TestTimes(scaled, frozenset(slow), begun, ending / slowness, slowness)
 
 
 def lines(times: TestTimes) -> Iterator[str]:
@@ -90,6 +95,7 @@ def lines(times: TestTimes) -> Iterator[str]:
         files[file] += seconds
     collecting = " + ".join(f"{seconds:.0f}" for seconds in times.collecting)
     yield f"{times.total:.0f} processor seconds in {len(times.tests):,} tests, {collecting} of them for collecting"
+    yield f"{times.ending:.0f} of them at the end, for processes that served many tests"
     yield f"{times.fast:.0f} without the {len(times.slow)} slow ones"
     yield f"this machine took {times.slowness:.2f} times as long; the seconds here are divided by that"
     yield f"\nslowest {SLOWEST} of {len(files)} files"

@@ -106,6 +106,7 @@ def test_the_fixture_judges_models(project: Path):
     assert re.search(r"quantized tensors? before, .* removed, ", out)
 
 
+@pytest.mark.slow(reason="a test session of its own")
 def test_the_fixture_checks_accuracy(tmp_path: Path):
     onnx.save(pair_model(TensorProto.INT8).proto, tmp_path / "int8.onnx")
     node = helper.make_node("Identity", ["x"], ["y"])

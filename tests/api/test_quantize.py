@@ -160,6 +160,7 @@ def test_data_that_was_kept_serves_several_calls(tmp_path: Path):
     assert qdqtool.quantize_model(conv_model(), ROWS, validation_data=ROWS + 1).accuracy.validation == "array"
 
 
+@pytest.mark.slow(reason="a search for a metric")
 def test_a_metric_reads_labels_of_python_data():
     with np.load(DIGITS / "test.npz") as stored:
         image, labels = stored["image"][:60], stored["labels"][:60]

@@ -54,6 +54,7 @@ def test_every_step_runs_on_a_small_decoder(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux tells the memory of a process")
+@pytest.mark.slow(reason="processes with large arrays")
 def test_memory_of_the_process_that_measures_is_not_counted(tmp_path: Path) -> None:
     held = np.ones(1 << 29, np.uint8)
     taken = run(["--version"], tmp_path)

@@ -59,6 +59,7 @@ def test_a_package_names_the_commands_that_fail_without_it(monkeypatch: pytest.M
     assert parts["onnx"].needed_for == ("every command",)
 
 
+@pytest.mark.slow(reason="asks every package")
 def test_what_has_never_run_says_so_whether_it_works_or_not():
     for state in doctor.examine().commands:
         assert ("never run on a GPU so far" in state.remark) == (state.command in {"run", "bench", "check --engine"})

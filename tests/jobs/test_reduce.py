@@ -241,6 +241,7 @@ def quantized_chain(zero_points: dict[int, int]) -> onnx.ModelProto:
 
 
 @pytest.mark.builder
+@pytest.mark.slow(reason="a process for each step")
 def test_a_refusal_of_the_parser_is_reduced_to_its_node(tmp_path: Path):
     onnx.save(quantized_chain({5: 3}), tmp_path / "model.onnx")
     options = ReduceOptions(options=("--backend", "tensorrt-rtx", "--skip-validate"))

@@ -33,6 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @tried_on(12)
 @given(float_models(), st.sampled_from(RECIPES))
+@pytest.mark.slow(reason="quantizes 24 models")
 def test_twice_the_same_bytes_which_pass_validate_and_run(folder, model, recipe):
     data = folder / "samples"
     data.mkdir(exist_ok=True)

@@ -52,6 +52,7 @@ def test_the_demo_ends_in_an_engine_and_a_summary(tmp_path):
     assert json.loads((tmp_path / "out" / "report.json").read_text())["passed"]
 
 
+@pytest.mark.slow(reason="runs the demo")
 def test_calibration_data_that_ruins_the_result_fails_the_demo(changed_repository):
     replace_calibration(changed_repository, image=np.linspace(0, 0.01, 256, dtype=np.float32).reshape(4, 1, 8, 8))
     ended = run_demo(repository=changed_repository)

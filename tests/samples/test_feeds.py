@@ -143,6 +143,7 @@ def test_both_names_of_the_option_are_taken(model: Path, words: tuple[str, ...],
     assert done.code in {0, 1}, done.err
 
 
+@pytest.mark.slow(reason="quantizes and checks")
 def test_copies_of_one_sample_are_reported(model: Path):
     for words in (("quantize", "-o", "q.onnx"), ("check",), ("calibrate", "-o", "r.json")):
         done = qdqtool(words[0], "m.onnx", *words[1:], "--data", "same.npz", cwd=model.parent)

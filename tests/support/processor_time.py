@@ -3,7 +3,8 @@
 A test has the seconds of its own process and of the processes that it waited for, fixtures included. The first test
 that a process runs also has the seconds until then: for start, imports and collection. A slow test has the reason of
 its marker. Every hundredth test has the seconds of a fixed piece of work, which show how fast the machine is just
-then. ``tools/times.py`` reads all of them.
+then. The last test of a process also has the seconds of its end: processes that served many tests end there.
+``tools/times.py`` reads all of them.
 """
 
 import gc
@@ -13,10 +14,11 @@ from collections.abc import Generator
 
 import pytest
 
-SECONDS, COLLECTING, SLOW, WORK = "processor", "collecting", "slow", "work"
+SECONDS, COLLECTING, ENDING, SLOW, WORK = "processor", "collecting", "ending", "slow", "work"
 """Names of the properties."""
 
 _START = pytest.StashKey[float]()
+_END = pytest.StashKey[float]()
 _COUNT = pytest.StashKey[int]()
 _EVERY = 100
 
@@ -78,7 +80,18 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 
 
 @pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Note when the last test ends."""
+    if nextitem is None:
+        item.config.stash[_END] = seconds()
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
     """Note what a test took, once its fixtures are gone."""
     if call.when == "teardown":
-        item.user_properties.append((SECONDS, f"{seconds() - item.config.stash[_START]:.3f}"))
+        now = seconds()
+        end = item.config.stash.get(_END, now)
+        item.user_properties.append((SECONDS, f"{end - item.config.stash[_START]:.3f}"))
+        if end < now:
+            item.user_properties.append((ENDING, f"{now - end:.2f}"))

@@ -21,7 +21,7 @@ def junit(tmp_path: Path) -> Path:
         case("tests.a::one", ("collecting", 11), ("processor", 2)),
         case("tests.a::two", ("processor", 0.5)),
         case("tests.b::one", ("slow", "builds"), ("collecting", 12.25), ("processor", 4)),
-        case("tests.b::one"),
+        case("tests.b::one", ("ending", 1.25)),
     ]
     file = tmp_path / "junit.xml"
     file.write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
@@ -30,9 +30,10 @@ def junit(tmp_path: Path) -> Path:
 
 def test_seconds_by_file_and_test(junit: Path):
     found = times.read_times(junit)
-    assert found.total == 29.75
+    assert (found.total, found.fast) == (31, 25.75)
     assert list(times.lines(found)) == [
-        "30 processor seconds in 3 tests, 11 + 12 of them for collecting",
+        "31 processor seconds in 3 tests, 11 + 12 of them for collecting",
+        "1 of them at the end, for processes that served many tests",
         "26 without the 1 slow ones",
         "this machine took 1.00 times as long; the seconds here are divided by that",
         "\nslowest 40 of 2 files",
@@ -57,9 +58,9 @@ def test_seconds_of_a_slower_machine_are_divided_by_its_slowness(junit: Path):
 @pytest.mark.parametrize(
     ("limits", "told"),
     [
-        ({"test seconds": 24, "test-all seconds": 28, "collection seconds": 12}, None),
+        ({"test seconds": 24, "test-all seconds": 29, "collection seconds": 12}, None),
         ({"test seconds": 23}, "test seconds: 26, limit 23\n"),
-        ({"test-all seconds": 27}, "test-all seconds: 30, limit 27\n"),
+        ({"test-all seconds": 27}, "test-all seconds: 31, limit 27\n"),
         ({"collection seconds": 11}, "collection seconds: 12, limit 11\n"),
     ],
 )

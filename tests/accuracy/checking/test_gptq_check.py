@@ -376,6 +376,7 @@ def test_a_note_of_an_earlier_quantization_goes(made: Path, tmp_path: Path) -> N
     assert check_model(tmp_path / "q.onnx", baseline=tmp_path / "stripped.onnx").passed
 
 
+@pytest.mark.slow(reason="quantizes and checks with random data")
 def test_random_data_that_chose_codes_is_told_by_the_report_and_the_linter(made: Path, tmp_path: Path) -> None:
     options = QuantizeOptions(recipe=Recipe(quantize_mode="int4"))
     report = quantize_model(made / "float.onnx", RandomData(seed=3, samples=8), tmp_path / "q.onnx", options)

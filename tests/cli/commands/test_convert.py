@@ -74,6 +74,7 @@ def test_the_limit_of_the_check_is_not_that_of_the_search(tmp_path: Path):
     assert pairs[0] < pairs[1]
 
 
+@pytest.mark.slow(reason="converts twice")
 def test_a_recipe_means_the_same_as_its_options(tmp_path: Path, recipe: Path):
     """The recipe lies in another folder than the working directory: its paths are relative to its own."""
     words = ("--no-build", "--calibration-method", "max")
@@ -98,6 +99,7 @@ def test_the_command_line_wins_over_a_recipe(tmp_path: Path, recipe: Path):
 
 
 @pytest.mark.builder
+@pytest.mark.slow(reason="builds an engine")
 def test_shapes_of_a_recipe_reach_the_builder(tmp_path: Path, recipe: Path):
     pytest.importorskip("tensorrt_rtx")
     text = RECIPE.replace("no_build = true", 'opt-shapes = "image:3x1x8x8"\ncompute-capabilities = "8.9"')

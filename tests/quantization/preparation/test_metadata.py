@@ -39,6 +39,7 @@ def equalized(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written
 
 
+@pytest.mark.slow(reason="trials of preparation")
 def test_the_weights_of_an_equalized_model_are_checked_against_the_equalized_baseline(equalized):
     report = check_model(equalized, baseline=SAMPLE / "uneven.onnx", data=SAMPLE / "calibration.npz")
     assert report.passed

@@ -144,6 +144,7 @@ def test_where_the_outputs_would_lose_the_model_is_left_as_it_is(tmp_path, monke
     assert output.with_db == pytest.approx(forced, abs=0.5)
 
 
+@pytest.mark.slow(reason="trials of preparation")
 def test_where_the_outputs_gain_it_is_made(tmp_path):
     model, data = SAMPLE / "uneven.onnx", SAMPLE / "calibration.npz"
     step = equalization(quantized(model, data, tmp_path / "with.onnx"))

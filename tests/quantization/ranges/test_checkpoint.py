@@ -55,6 +55,7 @@ def whole(folder: Path) -> dict[str, bytes]:
 
 @settings(max_examples=4, deadline=None)
 @given(of=st.integers(1, 6), method=st.sampled_from(list(RECIPES)), random=st.randoms())
+@pytest.mark.slow(reason="many calibrations")
 def test_any_number_of_shards_gives_the_bytes_of_one_run(folder, whole, of, method, random):
     places = [CalibrationPlace(shard=Shard(number, of)) for number in range(1, of + 1)]
     arguments = folder / "m.onnx", folder / "data.npz", RECIPES[method]
@@ -220,6 +221,7 @@ def load_data():
 """
 
 
+@pytest.mark.slow(reason="a process that is interrupted")
 def test_ctrl_c_on_the_command_line_says_what_is_kept(folder, whole, tmp_path):
     script, path = tmp_path / "hangs_once.py", tmp_path / "r.json"
     script.write_text(HANGS_ONCE.replace("DATA", repr(str(folder / "data.npz"))))
