@@ -23,8 +23,8 @@ class PluginOperatorRule(Rule):
 
     Why it matters: TensorRT looks up an operator that it does not have among its plugins, by name. Without the plugin
     it refuses the model. ``--plugin-ops`` declares the operators that the user's TensorRT has as plugins: rules do not
-    call them unknown. As soon as one is declared, every other operator that ONNX does not have is reported, because a
-    misspelled name looks like one more plugin. The numbers of a plugin are not checked. If the types and shapes of its
+    call them unknown. Every other operator that ONNX does not have is a warning, and an error as soon as one is
+    declared, because a misspelled name looks like one more plugin. Plugins that come with TensorRT end with ``_TRT``. The numbers of a plugin are not checked. If the types and shapes of its
     outputs are unknown, little is checked behind it, and the parser stops there.
 
     Bad: acme::Swrl in a model for which acme::Swirl is declared; a plugin whose outputs have no known type.
@@ -59,8 +59,6 @@ class PluginOperatorRule(Rule):
 
     def check(self, context: RuleContext, target: Target) -> Faults:
         """Compare the nodes with the declared operators, if there are any."""
-        if not context.plugins:
-            return
         present = {(node.domain, node.op_type): f"{node.domain}::{node.op_type}" for node in context.nodes}
         for key, each in context.plugins.items():
             if key not in present:
@@ -75,9 +73,12 @@ class PluginOperatorRule(Rule):
                 if any(context.elem_type(each) is None or context.shape(each) is None for each in outputs):
                     message = f"the plugin {title} has outputs of unknown type or shape: little is checked behind it"
                     yield Fault(message, node, found="unknown", expected="a rule or a local function", impact=CAUTION)
-            elif _is_unknown(context, node):
+            elif _is_unknown(context, node) and context.plugins:
                 message = f"operator {title} is neither an operator of ONNX nor declared as a plugin"
                 yield Fault(message, node, found=title, expected=declared)
+            elif _is_unknown(context, node) and node.domain and not node.op_type.endswith("_TRT"):
+                message = f"operator {title} is not one of ONNX: TensorRT needs a plugin with its name"
+                yield Fault(message, node, found="no declaration", expected=f"--plugin-ops {title}", impact=CAUTION)
 
 
 def _is_unknown(context: RuleContext, node: NodeView) -> bool:

@@ -19,7 +19,13 @@ def declared(*words: str, **options):
 @pytest.mark.parametrize(
     ("words", "options", "expected"),
     [
-        ((), {"stand_in": False}, []),
+        (
+            (),
+            {"stand_in": False},
+            [("warning", "operator acme::Swirl is not one of ONNX: TensorRT needs a plugin with its name")],
+        ),
+        ((), {}, []),
+        ((), {"calls": ("EfficientNMS_TRT",), "stand_in": False}, []),
         (("acme::Swirl",), {}, []),
         (("acme::Swirl=same-as-input-0",), {"stand_in": False}, []),
         (("acme::Swirl",), {"stand_in": False}, [("warning", UNTYPED)]),

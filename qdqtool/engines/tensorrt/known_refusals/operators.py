@@ -12,7 +12,7 @@ ENTRIES = (
         r"Plugin not found|failed to load \w+ plugin|creator && |plugin was not found in the plugin registry",
         "TensorRT has no operator and no plugin with this name",
         hint=BY_OPERATOR,
-        rules="QT403 QT420",
+        rules="QT403 QT419 QT420",
     ),
     known(
         r"doesn't support mode than 1 outputs",
