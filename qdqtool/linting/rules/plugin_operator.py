@@ -24,8 +24,9 @@ class PluginOperatorRule(Rule):
     Why it matters: TensorRT looks up an operator that it does not have among its plugins, by name. Without the plugin
     it refuses the model. ``--plugin-ops`` declares the operators that the user's TensorRT has as plugins: rules do not
     call them unknown. Every other operator that ONNX does not have is a warning, and an error as soon as one is
-    declared, because a misspelled name looks like one more plugin. Plugins that come with TensorRT end with ``_TRT``. The numbers of a plugin are not checked. If the types and shapes of its
-    outputs are unknown, little is checked behind it, and the parser stops there.
+    declared, because a misspelled name looks like one more plugin. Plugins that come with TensorRT end with ``_TRT``.
+    The numbers of a plugin are not checked. If the types and shapes of its outputs are unknown, little is checked
+    behind it, and the parser stops there.
 
     Bad: acme::Swrl in a model for which acme::Swirl is declared; a plugin whose outputs have no known type.
 
