@@ -111,7 +111,7 @@ def _lost_part(result: OutputResult, deviation: Deviation, bound: float | None, 
 def _too_far(result: OutputResult, deviation: Deviation, least: float) -> str:
     """Return the fault of an output below the least SQNR; empty if its reference is as small as rounding errors."""
     fault = distance_fault(result, least)
-    if result.zero_reference or result.sqnr_db is None or not fault or deviation.error.max_abs <= LEAST_ERROR:
+    if result.sqnr_db is None or not fault or deviation.error.max_abs <= LEAST_ERROR:
         return ""
     return f"{fault}: the error is more than {10 ** (-least / 20):.0%} of the output"
 

@@ -323,6 +323,21 @@ def test_what_parts_must_keep_is_20_db_less_than_is_asked() -> None:
         assert gate.failures == tuple(f"output 'y': {line}" for line in told)
 
 
+@pytest.mark.parametrize(("quiet", "off"), [(1.2, 0.4), (1.95, 0.7)])
+def test_what_parts_must_keep_is_20_db_less_than_the_whole_output_keeps(quiet: float, off: float) -> None:
+    """Of 24.5 dB, 14 dB are enough; of 17.3 dB, 0.4 dB are. The gate min-sqnr judges the whole output."""
+    wave = np.sin(np.arange(40))
+    samples = [(quiet * wave, wave)] * 20 + [(10 * wave + off, 10 * wave)] * 20
+    assert judged("Neg", *samples, gates=Gates(min_sqnr=35)).passed
+
+
+def test_a_quarter_of_the_scores_may_not_be_lost() -> None:
+    scores = np.linspace(0.1, 0.9, 40)
+    samples = [(0 * scores, 0.2 * scores)] * 17 + [(scores, scores + 1e-4)] * 47
+    told = "output 'y': a quarter of the samples has at most 0 dB, and must have more than 0 dB"
+    assert judged("Sigmoid", *samples).failures == (told,)
+
+
 def judged(
     op_type: str, *samples: tuple[object, object], elem_type: int = T.FLOAT, is_random: bool = False, **more: Gates
 ):
