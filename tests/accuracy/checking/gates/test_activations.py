@@ -357,7 +357,7 @@ CHAIN = """
 g (float[2,3] x) => (float[3,2] y)
 <float s = {{0.5}}, int8 zp = {{0}}>
 {{
-  a = {op}
+  {op}
   t = Transpose <perm = [1, 0]> (a)
   q = QuantizeLinear (t, s, zp)
   y = DequantizeLinear (q, s, zp)
@@ -367,7 +367,15 @@ g (float[2,3] x) => (float[3,2] y)
 
 @pytest.mark.parametrize(
     ("op", "bound"),
-    [("Sigmoid (x)", 1.0), ("Softmax (x)", 1.0), ("Tanh (x)", 1.0), ("Relu (x)", None), ("Mul (x, x)", None)],
+    [
+        ("a = Sigmoid (x)", 1.0),
+        ("a = Softmax (x)", 1.0),
+        ("a = Tanh (x)", 1.0),
+        ("a = Relu (x)", None),
+        ("a = Mul (x, x)", None),
+        ("p = Sigmoid (x)  a = Add (p, p)", None),
+        ("p = Sigmoid (x)  a = Cast <to = 1> (p)", 1.0),
+    ],
 )
 def test_the_bound_is_that_of_the_operator_in_front(op: str, bound: float | None) -> None:
     index = ModelIndex.of(text_model(CHAIN.format(op=op)))
@@ -375,6 +383,6 @@ def test_the_bound_is_that_of_the_operator_in_front(op: str, bound: float | None
 
 
 def test_an_input_has_no_bound() -> None:
-    index = ModelIndex.of(text_model(CHAIN.format(op="Relu (x)")))
+    index = ModelIndex.of(text_model(CHAIN.format(op="a = Relu (x)")))
     assert bound_of(index, index.view.main.values["x"]) is None
     assert bound_of(index, None) is None
