@@ -76,6 +76,7 @@ def test_a_time_limit_that_passing_runs_nearly_reach_is_told(tmp_path: Path):
     assert report.short_timeout
 
 
+@pytest.mark.slow(reason="a process for each step")
 def test_a_crash_of_a_candidate_does_not_stand_for_a_message(model: Path, tmp_path: Path):
     """Without Elu the command crashes: only what fails with the message is kept."""
     script = tmp_path / "both.py"
@@ -125,6 +126,7 @@ def test_the_bug_report_has_command_error_and_versions(model: Path, tmp_path: Pa
     assert "Elu" in text.split("## Model")[1]
 
 
+@pytest.mark.slow(reason="a process that is interrupted")
 def test_ctrl_c_leaves_the_smallest_model_so_far(model: Path, tmp_path: Path):
     small, log = tmp_path / "small.onnx", tmp_path / "log"
     words = [

@@ -173,6 +173,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return ["check", model, "--baseline", baseline, "--data", data]
 
 
+@pytest.mark.slow(reason="processes with a terminal")
 def test_a_terminal_is_shown_bars_in_front_of_the_verdict_and_a_pipe_is_not(scene: list[str]):
     code, text = on_a_terminal(*scene)
     *_, bars, verdict = re.sub(r"\x1b\[[\d;]*m", "", text).strip().split("\n\n")

@@ -79,6 +79,7 @@ def reasons(report: QuantizeReport) -> dict[str, str]:
     return {entry.node: entry.reason for entry in report.skipped}
 
 
+@pytest.mark.slow(reason="a search")
 def test_the_small_layer_stays_in_float_and_new_data_gains(tmp_path):
     _, data = written(tmp_path)
     left, kept = quantized(tmp_path, data, "left"), quantized(tmp_path, data, "kept", float_layer=False)

@@ -20,6 +20,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow(reason="a process for each step")
 def test_json_has_every_key_and_the_words_behind_the_dashes_belong_to_the_command(folder: Path):
     words = ("reduce", "model.onnx", "--fails", FAILS, "-o", "small.onnx", "--output-format", "json", "--", "{}")
     done = qdqtool(*words, cwd=folder)
@@ -82,6 +83,7 @@ def test_wrong_inputs_get_a_clear_message(words: tuple[str, ...], code: int, sai
     assert sorted(path.name for path in folder.iterdir()) == ["model.onnx"]
 
 
+@pytest.mark.slow(reason="a process for each step")
 def test_a_hostile_message_reaches_neither_the_terminal_nor_the_report(folder: Path):
     script = folder / "evil.py"
     script.write_text(

@@ -204,6 +204,7 @@ def test_a_goal_is_kept_reported_and_its_curve_written(qdqtool, tmp_path: Path):
         assert f"MatMul {layer['node']}: " in text
 
 
+@pytest.mark.slow(reason="a search, and the command that it prints")
 def test_a_goal_that_is_missed_is_exit_1_and_its_hint_can_be_pasted(qdqtool, tmp_path: Path):
     before = sorted(tmp_path.iterdir())
     words = (*QUANTIZE, "--save-plan", "p.json", "-o", "q.onnx")

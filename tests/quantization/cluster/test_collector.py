@@ -135,6 +135,7 @@ def require_resumed(folder: Path, output: Path, whole: bytes) -> None:
     assert output.read_bytes() == whole
 
 
+@pytest.mark.slow(reason="a cluster whose workers end")
 def test_where_all_workers_are_gone_the_samples_that_are_done_are_kept(
     cluster: DaskCluster, folder: Path, whole: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
