@@ -28,6 +28,7 @@ from qdqtool.models.graph.io.model_file import describe_file
 from qdqtool.models.graph.io.output import check_output
 from qdqtool.models.graph.model import Model
 from qdqtool.models.plugins import plugin_operators
+from qdqtool.models.running.custom_operators import active
 from qdqtool.models.running.ort_cpu import reference
 from qdqtool.models.transforms.interface import Pairing, with_interface_of
 from qdqtool.models.transforms.specialize import specialize_like
@@ -131,13 +132,16 @@ def _of_pairing(pairing: Pairing) -> Iterator[str]:
 
 
 def _of_plugins(index: ModelIndex, options: CheckOptions) -> Iterator[str]:
-    """Yield what the check does not know of plugins, as text: ONNX Runtime runs stand-ins for them."""
+    """Yield what the check does not know of operators for which stand-ins run, as text."""
     present = {(node.domain, node.op_type) for node in index.view.nodes()}
-    for each in plugin_operators(with_plugins(index.model, options.plugin_ops).proto).values():
+    declared = plugin_operators(with_plugins(index.model, options.plugin_ops).proto)
+    for each in declared.values():
         if each.id in present:
             yield f"{each.title} is a plugin in TensorRT: a stand-in ran here, so its numbers say nothing of the plugin"
         else:
             yield f"{each.title} is declared as a plugin, but no node has this operator"
+    for domain, name in sorted((active().stand_ins.keys() & present) - declared.keys()):
+        yield f"{domain}::{name}: a stand-in ran here, so its numbers say nothing of the operator itself"
 
 
 def _with_engine(report: CheckReport, ran: EngineRun) -> CheckReport:

@@ -127,6 +127,9 @@ def test_a_written_model_has_no_stand_in(folder: Path):
     assert not written.functions
     assert [node.domain for node in written.graph.node if node.op_type == "Twice"] == ["acme"]
     assert sum(node.op_type == "QuantizeLinear" for node in written.graph.node) == 3
+    told = "acme::Twice: a stand-in ran here, so its numbers say nothing of the operator itself"
+    check = ("check", "q.onnx", "--baseline", "m.onnx", "--data", "data.npz", "--stand-in", "f.onnx")
+    assert told in qdqtool(*check, cwd=folder).out
 
 
 @pytest.mark.slow(reason="the parser of TensorRT for RTX")

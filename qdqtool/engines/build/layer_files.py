@@ -93,11 +93,10 @@ def read_layer_file(file: Path) -> LayerFile:
 def _text(file: Path) -> str:
     try:
         data = file.read_bytes()
-    except OSError as error:
-        raise ModelError(f"{file} cannot be read: {error.strerror}") from None
-    try:
         # PowerShell writes redirected output with a byte order mark.
         return data.decode("utf-16" if data.startswith(_UTF16) else "utf-8-sig")
+    except OSError as error:
+        raise ModelError(f"{file} cannot be read: {error.strerror}") from None
     except UnicodeError as error:
         raise ModelError(f"{file} is not text in UTF-8 or UTF-16: {error}") from None
 

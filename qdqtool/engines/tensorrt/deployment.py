@@ -187,6 +187,8 @@ class DeploymentOptions:
             )
         if self.error_on_timing_cache_miss and self.timing_cache_file is None:
             raise UsageError("--error-on-timing-cache-miss needs a timing cache", hint="add `--timing-cache-file FILE`")
+        if len({library.name for library in self.plugins}) < len(set(self.plugins)):
+            raise UsageError("two plugin libraries have one name", hint="the engine's folder can hold only one of them")
         for library in self.plugins:
             _check_library(library)
             if self.serialize_plugins and not is_dynamic(library):

@@ -117,6 +117,8 @@ def parse_line(line: str) -> ToolLine:
     """
     words, notes = _split(line), list[str]()
     end = next((at for at, word in enumerate(words) if _ENDS.fullmatch(word)), len(words))
+    if any(map(_program, words[end:])):
+        raise UsageError("the line calls a program twice", hint="translate each call by itself, or with --file")
     if words[end:]:
         notes.append(f"left out, since it is for a shell: {shlex.join(words[end:])}")
     at = next((at for at, word in enumerate(words[:end]) if _program(word)), None)

@@ -3,6 +3,7 @@
 from qdqtool.linting.rules.support.rule import CAUTION, REFUSED, Fault, Faults, Rule, examples, impacts
 from qdqtool.linting.rules.support.rule_context import RuleContext
 from qdqtool.linting.rules.support.words import is_operator
+from qdqtool.models import ops
 from qdqtool.models.graph.index.view import NodeView
 from qdqtool.models.targets import Target
 from qdqtool.registry import suggestion
@@ -69,7 +70,10 @@ class PluginOperatorRule(Rule):
         declared = ", ".join(each.title for each in context.plugins.values())
         for node in context.nodes:
             title = present[node.domain, node.op_type]
-            if context.is_plugin(node):
+            if context.is_plugin(node) and not node.domain and ops.product(node) is not None:
+                message = f"{title} is declared as a plugin, and TensorRT always runs its own {node.op_type}"
+                yield Fault(message, node, found=title, expected="no declaration")
+            elif context.is_plugin(node):
                 outputs = node.present_outputs
                 if any(context.elem_type(each) is None or context.shape(each) is None for each in outputs):
                     message = f"the plugin {title} has outputs of unknown type or shape: little is checked behind it"

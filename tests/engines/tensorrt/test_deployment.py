@@ -131,3 +131,5 @@ def test_libraries_are_told_by_name_and_digest_and_stored_if_tensorrt_can_load_t
     with pytest.raises(UsageError, match="does not export getCreators"):
         replace(options, serialize_plugins=True)
     assert DeploymentOptions(plugins=(static, static)).given() == DeploymentOptions(plugins=(static,)).given()
+    with pytest.raises(UsageError, match="two plugin libraries have one name"):
+        DeploymentOptions(plugins=(static, tmp_path / "other" / static.name))

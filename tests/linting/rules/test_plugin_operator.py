@@ -61,6 +61,12 @@ def test_without_a_domain_it_is_another_operator():
     assert "operator ::Swirl is neither an operator of ONNX nor declared as a plugin" in messages("QT419", proto)
 
 
+def test_an_operator_that_every_release_has_is_no_plugin():
+    proto = declared("::Conv=same-as-input-0", calls=("Conv",), stand_in=False, domain="")
+    found = {(each.severity, each.message) for each in findings("QT419", proto)}
+    assert found == {("error", "::Conv is declared as a plugin, and TensorRT always runs its own Conv")}
+
+
 def test_rules_about_unknown_operators_leave_a_plugin_alone():
     cases = (("MatMulNBits", "QT403"), ("GroupQueryAttention", "QT420"), ("RMSNormalization", "QT408"))
     for name, code in cases:
